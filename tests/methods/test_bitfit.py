@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForSequenceClassification
+from transformers import LlamaConfig, LlamaForSequenceClassification
 
 from fairtune.core.errors import ModelError
 from fairtune.methods.bitfit import BitFit, BitFitConfig
@@ -40,8 +40,6 @@ def test_biases_and_the_head_train_and_nothing_else(loaded: LoadedModel) -> None
     layer = 4 * 32 + 64 + 32 + 2 * 32  # attention, both halves of the feed-forward, normalisations
     assert card.parameters.trainable == 32 + 2 * layer + 32 + (2 * 32 + 2), "embeddings, layers, pooler, head"
     assert (card.changed, len(card.new)) == ((), 2)
-
-
 
 
 def test_a_model_without_biases_is_reported() -> None:

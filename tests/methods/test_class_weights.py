@@ -25,8 +25,6 @@ def test_balanced_weights_are_those_of_scikit_learn() -> None:
     assert np.array(DATA.counts) @ balanced(DATA.counts) == pytest.approx(sum(DATA.counts)), "1 on the mean"
 
 
-
-
 def test_a_list_is_in_the_order_of_the_labels_and_a_mapping_goes_by_their_names() -> None:
     assert resolved(READ.validate_python([1, 1.5, 2]), DATA) == [1.0, 1.5, 2.0]
     given = READ.validate_python({"positive": 2, "negative": 1, "neutral": 1.5})

@@ -89,8 +89,6 @@ def test_what_is_declared_may_change(tiny_model: Path, rogue: Any) -> None:
     assert "undeclared" not in card
 
 
-
-
 @pytest.mark.parametrize("freeze", [True, False], ids=["cut", "whole"])
 @pytest.mark.parametrize("name", ["gpt2-classifier", "modernbert", "bloom", "phi3", "falcon-by-group"])
 def test_of_a_fused_weight_only_the_declared_rows_may_change(

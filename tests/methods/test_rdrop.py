@@ -57,8 +57,6 @@ def test_gradients_go_into_both_passes() -> None:
     assert (gradient.abs().sum(1) > 0).all()
 
 
-
-
 def run_steps(method: RDrop, logits: list[Tensor], total: int) -> None:
     for number, each in enumerate(logits, start=1):
         method.penalty(SimpleNamespace(logits=each), {})

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter
 from pydantic_core import PydanticCustomError
 
 from fairtune.methods import arms, registry
-from fairtune.methods.arms import named_arms, register_arm
+from fairtune.methods.arms import named_arms
 from fairtune.methods.base import Method
 from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import create_method, parse_method_use, register, registered
@@ -143,7 +143,3 @@ def test_every_named_arm_is_whole_and_the_baseline_is_first() -> None:
     assert len({arm.help for arm in found.values()}) == len(found)
     unchanged = {"baseline-trainable", "freeze-pretrained-trainable"}
     assert {name for name, arm in found.items() if "A/A control" in arm.help} == unchanged
-
-
-
-

@@ -90,8 +90,6 @@ def test_winners_are_the_first_and_partial_winners_the_last_on_ties(update: str)
     assert som.partial_winners(x, torch.tensor([0, 1, 0, 1, 1])).cells.tolist() == [10, 9, 10, 9, 9]
 
 
-
-
 def test_far_from_the_origin_winners_are_still_exact() -> None:
     som = SOM(8, 6)
     x = torch.rand(300, 8) + 5000

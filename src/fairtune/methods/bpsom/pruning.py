@@ -42,7 +42,9 @@ def prune(
         copies: of the head's parameters by their names in it, such as averages; cut likewise, each by its own weights.
     """
     if keep.shape != (head.units,) or keep.dtype != torch.bool or not bool(keep.any()):
-        raise ModelError(f"prune: keep must be a mask of the head's {head.units} units that leaves at least one of them")
+        raise ModelError(
+            f"prune: keep must be a mask of the head's {head.units} units that leaves at least one of them"
+        )
     kept = keep.nonzero().flatten()
     for tensors in (*copies, dict(head.named_parameters())):
         if "out.bias" in tensors:
