@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
@@ -305,22 +305,6 @@ def _averaged(model: nn.Module, passes: int) -> Iterator[None]:
                 parameter.grad += earlier
 
 
-@dataclass(frozen=True)
-class _OwnPass:
-    """A batch's way through the model as a user's loop has it: what is needed of a `Step`."""
-
-    model: nn.Module
-    batch: Batch
-    scale: float
-    forward: Callable[[], Tensor]
-    backward: Callable[[Tensor], object]
-
-    def whole(self) -> Tensor:
-        loss = self.forward()
-        self.backward(loss)
-        return loss.detach()
-
-
 def adversarial_backward(
     model: nn.Module,
     batch: Batch,
@@ -362,7 +346,15 @@ def adversarial_backward(
     def own_backward(loss: Tensor) -> None:
         (loss * scale).backward()  # type: ignore[no-untyped-call]
 
+    step: Any = SimpleNamespace(
+        model=model, batch=batch, scale=scale, forward=forward or own_forward, backward=backward or own_backward
+    )
+
+    def proceed() -> Tensor:
+        loss: Tensor = step.forward()
+        step.backward(loss)
+        return loss.detach()
+
     chosen: Any = registered()[method]
-    one = _OwnPass(model, batch, scale, forward or own_forward, backward or own_backward)
-    loss: Tensor = chosen(chosen.config_class.read(settings, "adversarial_backward")).around_backward(one, one.whole)
+    loss: Tensor = chosen(chosen.config_class.read(settings, "adversarial_backward")).around_backward(step, proceed)
     return loss
