@@ -75,7 +75,8 @@ def rdrop_loss(
     """
     from torch.nn.functional import cross_entropy
 
-    return (loss or cross_entropy)(in_single(logits), labels) + alpha * divergence(logits)
+    logits = in_single(logits)  # once, so that both gradients are added in single precision
+    return (loss or cross_entropy)(logits, labels) + alpha * divergence(logits)
 
 
 def _halves(logits: Tensor) -> Tensor:
