@@ -6,7 +6,7 @@ Everything takes turns in one process, in an order that reverses from turn to tu
 batch 32, BP-SOM with 128 units and 20 x 20 cells.
 
 step       One model that makes every optimizer step with a labelled map (alpha .25) and, on the same batch, twice without, as the
-           head with `grid=None` does. The ratio of each pair of steps: median with its 95 % interval, and quartiles; and that of
+           head without labels does. The ratio of each pair of steps: median with its 95 % interval, and quartiles; and that of
            the two without, which shows what the machine's noise alone can do. Then the head alone, where the difference is seen
            that drowns in the noise of whole steps.
 maps       `fairtune.SOM` beside MiniSom and torchsom (`pip install minisom torchsom`), trained from the same prototypes on the
@@ -68,12 +68,13 @@ class Steps:
         from fairtune.methods.bpsom.model import active_head
 
         self.run, self.head, self.methods, self.done = run, active_head(run.model), run.methods, 0
-        self.som = self.head.som
+        self.forward = self.head.forward
         self.order = run.objective.order(BATCH, 0, 0)
 
     def use(self, watched: bool) -> None:
-        """Without: the head that `grid=None` makes, in a run without the method."""
-        self.head.som, self.run.methods = (self.som, self.methods) if watched else (None, [])
+        """Without: the head is not given the labels, so that no map looks on, in a run without the method."""
+        self.head.forward = self.forward if watched else lambda x, _=None: self.forward(x)
+        self.run.methods = self.methods if watched else []
 
     def seconds(self, watched: bool) -> tuple[float, float]:
         """A whole optimizer step by the clock, and the processor's time for it, which other work disturbs less."""

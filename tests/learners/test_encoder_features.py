@@ -96,14 +96,3 @@ def test_what_changes_the_bits_is_part_of_the_name_in_the_cache(
         source = type(source)(**{**source.as_json(), "identity": "0" * 64})
     encoder_features(source, tokenizer, data)
     assert names[0] == names[1] != names[2]
-
-
-def test_a_stop_is_heeded_between_batches(tiny_model: Path) -> None:
-    from fairtune.core.errors import Stopped
-
-    def stop() -> None:
-        raise Stopped
-
-    source, tokenizer, data = as_tokens(tiny_model, ["stop here"])
-    with pytest.raises(Stopped):
-        encoder_features(source, tokenizer, data, check_stop=stop)

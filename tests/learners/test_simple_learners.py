@@ -11,9 +11,7 @@ from sklearn.naive_bayes import MultinomialNB
 
 from fairtune.core.errors import ModelError, RunFailure
 from fairtune.learners.base import LabelledInputs
-from fairtune.learners.linear_probe import STRENGTHS
-from fairtune.learners.ngrams import Ngrams
-from fairtune.learners.registry import KINDS, fit_learner, load_learner
+from fairtune.learners.registry import KINDS, load_learner
 from fairtune.settings.metrics import classification_metrics, predicted_classes
 from fairtune.tasks import load_task
 from fairtune.tasks.splits import fixed_sample
@@ -45,7 +43,7 @@ def examples(name: str, count: int, classes: int = 2, seed: int = 0) -> Labelled
 
 
 def fit(name: str, train: LabelledInputs, validation: LabelledInputs, classes: int = 2) -> Any:
-    return fit_learner(name, train, validation, classes, "accuracy")
+    return KINDS[name].fit(train, validation, classes, "accuracy", lambda: None)
 
 
 def accuracy(learner: Any, found: LabelledInputs) -> float:
@@ -99,19 +97,6 @@ def test_validation_chooses_but_is_never_learned_from(name: str) -> None:
     assert next(t.score for t in honest.choice.tried if t.setting == honest.choice.setting) == best
 
 
-def test_what_is_equally_good_on_validation_is_chosen_by_log_loss() -> None:
-    learner = fit("linear-probe", vectors(200), vectors(100, seed=1))
-    equal = [trial for trial in learner.choice.tried if trial.score == max(t.score for t in learner.choice.tried)]
-    assert learner.choice.setting == min(equal, key=lambda trial: trial.loss).setting
-    assert [trial.setting["C"] for trial in learner.choice.tried] == list(STRENGTHS)
-
-
-def test_neighbours_are_no_more_than_there_are_examples() -> None:
-    learner = fit("knn-probe", vectors(4), vectors(20, seed=1))
-    assert {trial.setting["k"] for trial in learner.choice.tried} == {1, 3}
-    assert {trial.setting["vote"] for trial in learner.choice.tried} == {"equal", "by distance"}
-
-
 def test_naive_bayes_is_that_of_scikit_learn() -> None:
     train, validation = texts(90, 3), texts(30, 3, seed=1)
     learner = fit("naive-bayes", train, validation, classes=3)
@@ -156,11 +141,6 @@ def test_texts_without_a_word_are_refused_in_a_sentence() -> None:
     for name in ("tfidf", "naive-bayes"):
         with pytest.raises(RunFailure, match="no words to count"):
             fit(name, blank, blank)
-
-
-def test_n_grams_are_named_as_people_say_them() -> None:
-    assert str(Ngrams((1, 1))) == "words 1"
-    assert str(Ngrams((1, 2), (2, 5))) == "words 1-2 + characters 2-5"
 
 
 @pytest.mark.parametrize("damage", ["learner.json", "learner.safetensors", "facts"])

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairtune.core.errors import ModelError
 from fairtune.methods.adversarial.perturbation import adversarial_backward
 from fairtune.models.model_parts import token_embeddings
 from tests.methods.attacked import ALL, OUTPUT, by_hand, gradients, lengths, padded, recorded
@@ -122,9 +121,6 @@ def test_a_loss_scaler_and_half_precision_give_the_gradients_of_fp32(settings: d
         )
 
 
-# -- `target: table`, the published variant: one step of the shared table for the whole batch, put back bit for bit ---------
-
-
 def tables_seen(model: Any, batch: dict[str, Tensor], **settings: Any) -> list[Tensor]:
     """How far the table is moved in each pass."""
     table, seen = model.get_input_embeddings(), []
@@ -167,11 +163,3 @@ def test_it_is_the_gradient_of_this_batch_not_of_those_before_it() -> None:
     torch.testing.assert_close(tables_seen(model, other)[1], alone)
     for name, gradient in gradients(model).items():
         torch.testing.assert_close(gradient, first[name] + last[name], atol=1e-6, rtol=1e-4, msg=name)
-
-
-def test_a_frozen_table_is_refused() -> None:
-    model = build("bert")
-    model.get_input_embeddings().requires_grad_(False)
-    with pytest.raises(ModelError, match="but they are frozen; use `target: output`"):
-        adversarial_backward(model, padded(), target="table")
-    adversarial_backward(model, padded(), target="table", epsilon=0)

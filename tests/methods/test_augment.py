@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections import Counter
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import DataError, FairtuneError
-from fairtune.methods.augment import Augment, AugmentConfig, augment_texts, changed, misspelt
+from fairtune.methods.augment import Augment, AugmentConfig, augment_texts, changed
 from fairtune.methods.base import TrainingData
 from fairtune.methods.registry import parse_method_use
 from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noqa: F401 - a fixture
@@ -21,8 +20,6 @@ from tests.execution.conftest import ToyStudy, digests, perform_here, toy  # noq
 SHORT: dict[str, Any] = {"steps": 8, "examples": 64, "eval_examples": 20, "evaluate": "epoch"}
 LONG = " ".join(f"word{number}" for number in range(2000))
 
-
-# -- functions that tests give by name ---------------------------------------------------------------------------------
 
 asked: list[list[str]] = []
 
@@ -69,9 +66,6 @@ def _forget() -> None:
     asked.clear()
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
-
-
 def test_as_many_words_are_left_out_and_exchanged_as_asked_for() -> None:
     draws = random.Random(0)
     kept = changed(LONG, draws, 0.3, 0, 0).split()
@@ -85,37 +79,6 @@ def test_as_many_words_are_left_out_and_exchanged_as_asked_for() -> None:
     slips = changed(LONG, draws, 0, 0, 0.2).split()
     assert sum(a != b for a, b in zip(slips, LONG.split(), strict=True)) == pytest.approx(400, rel=0.15)
 
-
-def test_never_are_all_words_left_out() -> None:
-    for number in range(20):
-        assert changed("one two three", random.Random(number), 1.0, 0, 0) in ("one", "two", "three")
-
-
-def test_the_spacing_of_words_that_stay_is_kept() -> None:
-    text = "  One  of\tthese\n lines,   maybe.  "
-    assert changed(text, random.Random(0), 0, 0, 0) == text
-    gaps = re.findall(r"\s+", text)
-    for number in range(50):
-        found = changed(text, random.Random(number), 0.3, 0, 0)
-        assert found.startswith("  ")
-        assert not found.startswith("   ")
-        assert found.endswith("  ")
-        assert set(re.findall(r"\s+", found)) <= set(gaps)
-        assert set(found.split()) <= set(text.split())
-        swapped = changed(text, random.Random(number), 0, 0.5, 0)
-        assert re.findall(r"\s+", swapped) == gaps
-
-
-def test_a_slip_is_one_slip() -> None:
-    found = {misspelt("letter", random.Random(number)) for number in range(300)}
-    assert "letter" not in found
-    assert {"eltter", "leter", "lettter", "lleter"} & found
-    assert {len(word) for word in found} == {5, 6, 7}
-    assert all(sorted(word) == sorted("letter") for word in found if len(word) == 6)
-    assert misspelt("of", random.Random(0)) == "of"
-
-
-# -- draws -------------------------------------------------------------------------------------------------------------
 
 TEXTS = [f"row {number}: one two three four five six seven eight nine ten" for number in range(40)]
 
@@ -142,9 +105,6 @@ def test_golden_texts() -> None:
         "uick the brown jumps fox the oveer lazy dog",
         "the quick brown fox over the dog",
     ]
-
-
-# -- functions ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_function_is_asked_once_for_each_text_and_words_stay_unless_asked_for() -> None:
@@ -180,10 +140,8 @@ def test_a_function_that_has_no_name_of_its_own_is_refused_with_what_to_do(given
 
 
 @pytest.mark.parametrize(("name", "expected"), [
-    ("no_such_module:f", "there is no module 'no_such_module'; Python looks in the folder where fairtune was started"),
-    ("tests.no_such:f", r"there is no module 'tests.no_such'"),
-    (f"{__name__}:nowhere", "tests.methods.test_augment has no 'nowhere'"),
-    ("__main__:nowhere", "__main__ has no 'nowhere'. What a script defines is known to its own process only"),
+    ("no_such_module:f", "No module named 'no_such_module'.*Python looks in the folder where fairtune was started"),
+    (f"{__name__}:nowhere", "has no attribute 'nowhere'"),
     (f"{__name__}:LONG", "is a str, which cannot be called"),
 ])  # fmt: skip
 def test_a_function_that_is_not_there_is_reported_before_the_first_step(name: str, expected: str) -> None:
@@ -193,8 +151,8 @@ def test_a_function_that_is_not_there_is_reported_before_the_first_step(name: st
 
 
 @pytest.mark.parametrize(("function", "expected"), [
-    (too_few, "returned 1; it must return one for each"),
-    (one_is_none, "returned None for one of them"),
+    (too_few, "returned 1, .*; it must return one text for each"),
+    (one_is_none, "returned 2, .*; it must return one text for each"),
     (one_text, "returned 'a b'; it must return a list"),
     (nothing, "returned None; it must return a list"),
     (fails, "raised RuntimeError: no translator$"),
@@ -204,18 +162,6 @@ def test_answers_that_are_none_are_reported(function: Any, expected: str) -> Non
         DataError, match=rf"augment: function 'tests.methods.test_augment:{function.__name__}'.*{expected}"
     ):
         augment_texts(["a b", "c d"], function=function)
-
-
-# -- settings ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("entry", [None, 3, ["a", "b"], ("a", None)])
-def test_alone_what_is_no_text_is_reported(entry: Any) -> None:
-    with pytest.raises(DataError, match=r"augment_texts: entry 1 is .*each must be a text, or a tuple of texts"):
-        augment_texts(["a", entry])
-
-
-# -- in runs -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
@@ -239,15 +185,3 @@ def test_a_resumed_run_keeps_a_functions_answers(toy: ToyStudy) -> None:
     assert resumed.progress.step == 2
     assert tokens(resumed) == tokens(broken)
     assert len(asked) == calls, "it is not asked again"
-
-
-def test_a_function_that_fails_fails_the_run_with_a_sentence(toy: ToyStudy) -> None:
-    for number, (name, expected) in enumerate(
-        [("too_few", "returned 63; it must return one for each"), ("absent", "has no 'absent'")]
-    ):
-        result = perform_here(toy.job(str(number), [{"augment": {"function": f"{__name__}:{name}"}}], **SHORT))
-        assert result["status"] == "failed"
-        assert expected in result["reason"]
-
-
-# -- the page ----------------------------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ LABELS, RELIABILITY = [0, 1, -1, 0], [0.95, 0.94, 0.0, 0.3]
 def made_head(**settings: Any) -> BPSOMHead:
     """A head in double precision whose map has labels, and does not learn unless it is given a rate."""
     head = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=2, seed=3, **settings).double()
-    assert head.som is not None
     head.som.prototypes.copy_(torch.tensor([[0.2, 0.4, 0.6], [0.7, 0.3, 0.5], [0.5, 0.5, 0.5], [0.95, 0.95, 0.95]]))
     head.som.labels.copy_(torch.tensor(LABELS))
     head.som.reliability.copy_(torch.tensor(RELIABILITY, dtype=torch.float64))
@@ -48,7 +47,6 @@ def by_hand(head: BPSOMHead, x: Tensor, y: Tensor, prototypes: Array | None = No
     Args:
         prototypes: after the map learned from the batch; as they are if absent.
     """
-    assert head.som is not None
     weight, bias, out, out_bias = parts(head)
     before, inputs, rows = head.som.prototypes.numpy(), x.numpy(), len(x)
     after = before if prototypes is None else prototypes
@@ -102,15 +100,6 @@ def test_rows_that_are_not_used_keep_their_gradient_bit_for_bit() -> None:
     assert not torch.isclose(found[used], plain[used]).all(1).any()
 
 
-def test_the_pull_is_not_weakened_where_the_sigmoid_is_flat() -> None:
-    head, (x, y) = made_head(alpha=1.0, reliability=0.0), made_batch(2)
-    with torch.no_grad():
-        head.hidden.weight.zero_()
-        head.hidden.bias.fill_(12.0)  # h (1 - h) is 6e-6
-    found = gradients(head, x, torch.ones_like(y))[0]
-    assert float(found.abs().min()) > 0.1, "0.94 x (1 - [0.7, 0.3, 0.5]) / 2"
-
-
 def test_two_batches_that_make_a_step_pull_as_one() -> None:
     head, (x, y) = made_head(), made_batch(8)
     whole = gradients(head, x, y)[1].clone()
@@ -123,7 +112,6 @@ def test_two_batches_that_make_a_step_pull_as_one() -> None:
 
 def test_the_pull_is_to_where_the_prototypes_are_after_learning() -> None:
     head, (x, y) = made_head(), made_batch(1)
-    assert head.som is not None
     y = torch.zeros_like(y)
     head.rate, head.radius = 0.4, 1
     h = head.activations(x).detach().numpy()[0]
@@ -139,23 +127,11 @@ def test_the_pull_is_to_where_the_prototypes_are_after_learning() -> None:
 
 def test_a_cell_without_a_label_is_not_of_class_0() -> None:
     head, (x, y) = made_head(reliability=0.0), made_batch()
-    assert head.som is not None
     head.som.labels.fill_(-1)
     head.som.reliability.fill_(1.0)
     plain = plain_gradients(head, x, y)
     assert torch.equal(gradients(head, x, y)[0], plain)
     assert head.take_use() == 0.0
-
-
-@pytest.mark.parametrize(("reliability", "used"), [(0.95, True), (0.94, False), (1.0, True)])
-def test_exactly_the_threshold_is_enough_also_in_single_precision(reliability: float, used: bool) -> None:
-    head = made_head().float()
-    assert head.som is not None
-    head.som.labels.fill_(0)
-    head.som.reliability.fill_(reliability)
-    x, y = made_batch(4)
-    gradients(head, x.float(), torch.zeros_like(y))
-    assert head.take_use() == float(used)
 
 
 def trained(head: BPSOMHead, steps: int = 4) -> dict[str, Tensor]:
@@ -169,33 +145,17 @@ def trained(head: BPSOMHead, steps: int = 4) -> dict[str, Tensor]:
 
 def test_with_alpha_0_the_map_learns_and_the_head_does_not_know_of_it() -> None:
     watched = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=3, alpha=0.0, reliability=0.0, seed=5)
-    assert watched.som is not None
     start = watched.som.prototypes.clone()
     watched.label([(made_batch()[0].float(), made_batch()[1])])
-    alone = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, grid=None, seed=5)
+    alone = BPSOMHead(FEATURES, CLASSES, hidden=UNITS, seed=5)
     first, second = trained(watched.train()), trained(alone.train())
     assert all(torch.equal(first[name], second[name]) for name in second)
     assert not torch.equal(watched.som.prototypes, start)
     assert watched.take_use() > 0, "how often the map would have been used is counted all the same"
 
 
-def test_the_map_learns_only_where_something_is_learned() -> None:
-    head, (x, y) = made_head(), made_batch()
-    assert head.som is not None
-    head.rate = 0.3
-    before = head.som.prototypes.clone()
-    head(x)
-    with torch.no_grad():
-        head(x, y)
-    head.eval()(x, y)
-    assert torch.equal(head.som.prototypes, before)
-    head.train()(x, y)
-    assert not torch.equal(head.som.prototypes, before)
-
-
 def test_a_batch_that_is_passed_twice_teaches_the_map_once_and_pulls_each_time() -> None:
     head, (x, y) = made_head(), made_batch()
-    assert head.som is not None
     head.rate = 0.3
     head.watch()
     gradients(head, x, y)
@@ -210,14 +170,11 @@ def test_a_batch_that_is_passed_twice_teaches_the_map_once_and_pulls_each_time()
 
 
 @pytest.mark.parametrize(("settings", "expected"), [
-    ({"alpha": -0.1}, "alpha is -0.1; allowed is 0"),
-    ({"alpha": 1.5}, "alpha is 1.5"),
-    ({"alpha": float("nan")}, "alpha is nan"),
-    ({"reliability": 95}, "reliability is 95; allowed is a share from 0 to 1, not a percentage"),
-    ({"hidden": 0}, "hidden is 0"),
+    ({"alpha": float("nan")}, "alpha nan"),
+    ({"reliability": 95}, "reliability 95; .* shares from 0 to 1"),
     ({"grid": 0}, "grid: 0"),
     ({"grid": (0, 5)}, "grid: 0 x 5"),
-    ({"classes": 1}, "classes is 1; a head tells at least 2 classes apart"),
+    ({"classes": 1}, "classes 1, .* classes at least 2"),
     ({"topology": "square"}, "topology"),
     ({"update": "online"}, "update"),
 ])  # fmt: skip

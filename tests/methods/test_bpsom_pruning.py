@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fairtune.core.errors import ModelError
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.methods.bpsom.pruning import prune, units_to_keep
 
@@ -58,22 +57,6 @@ def test_the_answer_changes_by_no_more_than_the_variation_that_was_removed() -> 
     assert float(change.max()) > 0.1 * float(allowed.max()), "it is the variation, not less"
 
 
-def test_all_that_belongs_to_a_unit_goes_with_it() -> None:
-    head = made_head()
-    assert head.som is not None
-    before = {name: tensor.clone() for name, tensor in head.state_dict().items()}
-    mean = torch.linspace(0.1, 0.8, UNITS)
-    prune(head, KEEP, mean)
-    after, left = head.state_dict(), int(KEEP.sum())
-    assert head.units == head.hidden.out_features == head.out.in_features == head.som.features == left
-    assert torch.equal(after["hidden.weight"], before["hidden.weight"][KEEP])
-    assert torch.equal(after["hidden.bias"], before["hidden.bias"][KEEP])
-    assert torch.equal(after["out.weight"], before["out.weight"][:, KEEP])
-    assert torch.equal(after["som.prototypes"], before["som.prototypes"][:, KEEP])
-    moved = before["out.bias"] + before["out.weight"][:, ~KEEP] @ mean[~KEEP]
-    torch.testing.assert_close(after["out.bias"], moved)
-
-
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_the_optimizer_goes_on_with_what_is_left(kind: str) -> None:
     """A pruned head trains exactly as one that was built so, with the same moments."""
@@ -112,17 +95,3 @@ def test_the_optimizer_goes_on_with_what_is_left(kind: str) -> None:
 def test_the_last_unit_is_kept(std: list[float], kept: list[int]) -> None:
     keep = units_to_keep(torch.tensor(std, dtype=torch.float64), 0.02)
     assert keep.nonzero().flatten().tolist() == kept
-
-
-@pytest.mark.parametrize(("keep", "expected"), [
-    (torch.zeros(UNITS, dtype=torch.bool), "cannot be without units"),
-    (torch.ones(UNITS - 1, dtype=torch.bool), "one entry for each of the head's 8 units"),
-    (torch.arange(UNITS), "one entry for each"),
-])  # fmt: skip
-def test_what_cannot_be_pruned_is_reported_and_left(keep: Tensor, expected: str) -> None:
-    head = made_head()
-    before = head.out.bias.detach().clone()
-    with pytest.raises(ModelError, match=expected):
-        prune(head, keep, torch.zeros(UNITS))
-    assert head.units == UNITS
-    assert torch.equal(head.out.bias, before)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from torch import Tensor
 
-from fairtune.core.errors import FairtuneError
 from fairtune.ledger.events import counted_events
 from fairtune.ledger.records import MethodRecord, read_records
 from fairtune.methods.arms import named_arms
@@ -35,15 +34,6 @@ def test_the_named_arms_differ_by_what_their_names_say_and_the_observer_is_the_c
     assert is_control(arms["bpsom-observer"], (parse_method_use({"bpsom": {"grid": 10, "alpha": 0.5}}),))
     assert not is_control(arms["bpsom-observer"], (parse_method_use({"bpsom": {"hidden": 64}}),))
     assert not is_control(arms["bpsom-no-prune"], arms["bpsom"])
-
-
-def test_a_map_that_is_larger_than_the_data_is_refused_when_the_study_is_planned(toy: ToyStudy) -> None:
-    with pytest.raises(
-        FairtuneError, match=r"arm 'arm', method 'bpsom': its map has 400 cells, more than the 200 .*at most 14"
-    ):
-        toy.job("runs", ["bpsom"])
-    with pytest.raises(FairtuneError, match="its map has 12 cells, more than the 10 training examples"):
-        toy.job("runs", [{"bpsom": SMALL}], examples=10)
 
 
 def run(

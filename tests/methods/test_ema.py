@@ -38,9 +38,6 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(value, b[name]) for name, value in a.items())
 
 
-# -- the average -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("decay", "expected"), [(0.999, [9 / 11, 9 / 11 * 3 / 12 + 2 * 9 / 12]), (0.1, [0.9, 1.89])])
 def test_golden_averages_with_their_warm_up(decay: float, expected: list[float]) -> None:
     layer = made()
@@ -120,9 +117,6 @@ def test_a_step_that_was_skipped_does_not_count() -> None:
     assert method.state_dict()["updates"] == 2
 
 
-# -- in runs -----------------------------------------------------------------------------------------------------------
-
-
 def ready(toy: ToyStudy, name: str, methods: list[Any], **train: Any) -> Any:
     from fairtune.execution.prepare import prepare_run
 
@@ -143,7 +137,7 @@ def test_training_never_sees_the_averages_and_all_that_is_scored_does(toy: ToySt
     assert same(weights(plain.model), weights(averaged.model)), "the raw weights are back"
     with torch.no_grad():
         for name, parameter in plain.model.named_parameters():
-            parameter.copy_(method.copies()[name])
+            parameter.copy_(method.state_dict()[f"average.{name}"])
     by_hand = plain.objective.evaluate(plain.model, "validation", plain.device, [], lambda: None)
     assert (found.arrays["scores"] == by_hand.arrays["scores"]).all()
 
@@ -151,14 +145,11 @@ def test_training_never_sees_the_averages_and_all_that_is_scored_does(toy: ToySt
         averaged.advance()
     saved = load_file(averaged.states._best(averaged.progress.best_step) / "model.safetensors")
     assert same(weights(averaged.model), saved)
-    assert all(torch.equal(saved[name], average) for name, average in method.copies().items())
+    assert all(torch.equal(saved[name], method.state_dict()[f"average.{name}"]) for name in weights(plain.model))
     again = averaged.objective.evaluate(averaged.model, "test", averaged.device, [], lambda: None)
     assert (again.arrays["scores"] == averaged.scores["test"].arrays["scores"]).all(), (
         "the test split, with the averages"
     )
-
-
-# -- pruning beneath it ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("methods", [["ema", PRUNING], [PRUNING, "ema"]], ids=["ema first", "bpsom first"])
@@ -172,17 +163,16 @@ def test_pruned_and_resumed_after_it_averages_end_with_the_same_bits(toy: ToyStu
     left = active_head(broken.model).units
     assert 1 <= left < 16, "units were pruned before it is saved"
     ema = next(method for method in broken.methods if isinstance(method, AveragedWeights))
-    shapes = {name: p.shape for name, p in broken.model.named_parameters()}
-    assert {name: average.shape for name, average in ema.copies().items()} == shapes
+    averages = ema.state_dict()
+    assert all(averages[f"average.{name}"].shape == p.shape for name, p in broken.model.named_parameters())
     broken.save()
     resumed = ready(toy, "broken", methods)
     assert resumed.progress.step == 5
     again = next(method for method in resumed.methods if isinstance(method, AveragedWeights))
-    assert same(again.copies(), ema.copies())
+    updates, kept = again.state_dict(), dict(averages)
+    assert updates.pop("updates") == kept.pop("updates")
+    assert same(updates, kept)
     while not resumed.done:
         resumed.advance()
     assert same(weights(resumed.model), weights(whole.model))
     assert (resumed.scores["test"].arrays["scores"] == whole.scores["test"].arrays["scores"]).all()
-
-
-# -- the page ----------------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_the_defaults_are_the_published_settings() -> None:
     ({"pgd": {"steps": 1.5}}, "steps: found 1.5"),
     ({"freelb": {"target": "table"}}, "target: unknown key"),
     ({"augment": {"delete": 1.5}}, "delete: found 1.5; allowed"),
-    ({"augment": {"function": "translate"}}, "'translate' is not the name of a function; write 'package.module:name'"),
+    ({"augment": {"function": "translate"}}, "function: found 'translate'; allowed: a function as package.module:name"),
     ({"augment": {"function": 3}}, "function: found 3"),
     ({"bpsom": {"alpha": "0.25"}}, "alpha: found '0.25'"),
     ({"bpsom": {"grid": 4.5}}, "grid: found 4.5"),
@@ -91,7 +91,7 @@ def test_the_defaults_are_the_published_settings() -> None:
     ({"layerwise_lr": {"groups": []}}, "groups: is empty"),
     ({"layerwise_lr": {"groups": [{"match": "a"}]}}, r"groups\[0\]: give exactly one of lr .* and scale"),
     ({"layerwise_lr": {"groups": [{"match": "a", "part": "head", "lr": 1e-5}]}}, "exactly one of match .* and part"),
-    ({"layerwise_lr": {"groups": [{"match": "a", "lr": 0.5}]}}, r"groups\[0\].lr: .*write scale: 0.5"),
+    ({"layerwise_lr": {"groups": [{"match": "a", "lr": 0.5}]}}, r"groups\[0\].lr: found 0.5; .* at most 0.1"),
     ({"layerwise_lr": {"groups": [{"match": "(", "scale": 1}]}}, r"'\(' is not a regular expression: missing \)"),
     ({"layerwise_lr": {"groups": [{"match": "a", "scale": 1}], "decay": 0.9}}, "groups is given together with decay"),
     ({"orthogonal_qk": {"parts": []}}, "nothing would change"),
@@ -113,9 +113,9 @@ def test_a_language_model_is_refused_by_methods_for_classes(name: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "expected"), [
-    ({"weighted_ce": {"weights": [1, 1.3, 2]}}, "weights has 3 numbers, but the task has 2 classes; .* this order: neg, pos"),
-    ({"weighted_ce": {"weights": {"neg": 1, "poss": 2}}}, "weights names 'poss', .* Did you mean 'pos'"),
-    ({"focal": {"alpha": [1, 1, 1]}}, "alpha has 3 numbers, but the task has 2 classes"),
+    ({"weighted_ce": {"weights": [1, 1.3, 2]}}, "weights has length 3, but the task has 2 classes; .*: neg, pos"),
+    ({"weighted_ce": {"weights": {"neg": 1, "poss": 2}}}, "weights names poss, .* Did you mean 'pos'"),
+    ({"focal": {"alpha": [1, 1, 1]}}, "alpha has length 3, but the task has 2 classes"),
     ("bpsom", "its map has 400 cells, more than the 200 .*at most 14"),
 ])  # fmt: skip
 def test_what_does_not_fit_the_task_is_refused_when_the_study_is_planned(
@@ -133,9 +133,6 @@ def test_what_does_not_fit_the_task_is_refused_when_the_study_is_planned(
 ], ids=str)  # fmt: skip
 def test_what_a_step_is_expected_to_cost_is_counted_in_passes(method: Any, passes: float) -> None:
     assert parse_method_use(method).config.step_factor == pytest.approx(passes)
-
-
-# -- in training ---------------------------------------------------------------------------------------------------------
 
 
 class Learner:

@@ -152,11 +152,6 @@ def test_only_the_chosen_layers_change(load: Any, layers: Any, chosen: set[int])
     assert frozen == changed == chosen
 
 
-def test_a_layer_that_is_not_there_is_reported(load: Any) -> None:
-    with pytest.raises(ModelError, match="names block 7, but BertForSequenceClassification has 2 blocks, 0 to 1"):
-        method(layers=[0, 7]).prepare(load().network)
-
-
 def test_choosing_layers_or_parts_changes_no_other_draw(load: Any) -> None:
     whole = projections(method(init="normal").prepare(load().network))
     some = projections(method(init="normal", layers=[1], parts="k").prepare(load().network))
@@ -181,14 +176,6 @@ def test_feed_forward_weights_are_orthogonal_and_frozen_and_their_biases_train(l
     assert not others, "queries and keys are not touched"
 
 
-def test_a_model_without_such_layers_is_reported() -> None:
-    with pytest.raises(ModelError, match="no attention layer"):
-        method().prepare(nn.Linear(2, 2))
-
-
-# -- by their published names ------------------------------------------------------------------------------------------
-
-
 def test_a_bare_weight_becomes_what_the_published_function_makes_of_it() -> None:
     weight = nn.Parameter(torch.randn(12, 8, generator=torch.Generator().manual_seed(3)))
     expected = weight.detach().clone()
@@ -201,7 +188,7 @@ def test_a_bare_weight_becomes_what_the_published_function_makes_of_it() -> None
     torch.testing.assert_close(weight.detach(), expected, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize(("shape", "heads"), [((12, 8), 5), ((12, 8), 0), ((12, 8), 1), ((12,), 3), ((12, 8), 4.0)])
+@pytest.mark.parametrize(("shape", "heads"), [((12, 8), 5), ((12, 8), 0), ((12, 8), 1), ((12,), 3)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 def test_a_bare_weight_that_has_no_such_heads_is_refused_and_left_as_it_is(
     shape: tuple[int, ...], heads: int, dtype: torch.dtype

@@ -248,20 +248,3 @@ def test_every_part_of_a_fresh_head_trains() -> None:
 def test_what_does_not_fit_the_model_is_reported(load: Any, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ModelError, match=words):
         method(**settings).prepare(load().network)
-
-
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [
-        ("bert.encoder.layer.0.output.dense.weight", "bert.encoder.layer.0.output.dense.weight"),
-        ("base_model.model.bert.a.query.base_layer.weight", "bert.a.query.weight"),
-        ("base_model.model.bert.a.base_layer.base_layer.weight", "bert.a.weight"),
-        ("base_model.model.bert.a.query.lora_A.default.weight", "bert.a.query.lora_A.default.weight"),
-        ("base_model.model.classifier.modules_to_save.default.weight", "classifier.weight"),
-        ("base_model.model.classifier.original_module.weight", None),
-        ("base_model.bert.pooler.dense.bias", "bert.pooler.dense.bias"),
-        ("base_model.vera_A.default", "vera_A.default"),
-    ],
-)
-def test_tensors_are_known_by_the_names_that_the_checkpoint_has(name: str, known: str | None) -> None:
-    assert checkpoint_name(name) == known

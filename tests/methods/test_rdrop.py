@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div
 
-from fairtune.core.errors import DataError, RunFailure
+from fairtune.core.errors import RunFailure
 from fairtune.methods.focal import FocalLoss
 from fairtune.methods.rdrop import LOOKS, RDrop, RDropConfig, divergence, rdrop_loss, twice
 
@@ -37,15 +36,6 @@ def test_every_example_comes_a_second_time_behind_the_batch() -> None:
     assert batch["labels"].tolist() == [0, 1, 0], "the batch itself is left alone"
 
 
-def test_golden_number() -> None:
-    """p = (.5, .5), q = (.75, .25): KL(p || q) = .143841..., KL(q || p) = .130812..."""
-    logits = torch.tensor([[0.0, 0.0], [math.log(3), 0.0]], dtype=torch.float64)
-    there = 0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)
-    back = 0.75 * math.log(0.75 / 0.5) + 0.25 * math.log(0.25 / 0.5)
-    assert (there, back) == pytest.approx((0.1438410362, 0.1308120353))
-    assert float(divergence(logits)) == pytest.approx((there + back) / 2)
-
-
 def test_it_is_the_mean_of_both_directions_over_the_examples() -> None:
     logits, labels = drawn()
     p, q = logits[:4].log_softmax(1), logits[4:].log_softmax(1)
@@ -65,25 +55,6 @@ def test_gradients_go_into_both_passes() -> None:
     assert torch.autograd.gradcheck(lambda z: rdrop_loss(z, labels, 2.0), logits)
     (gradient,) = torch.autograd.grad(divergence(logits), logits)
     assert (gradient.abs().sum(1) > 0).all()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("far", [100.0, 1e4])
-def test_extreme_logits_stay_finite(far: float, dtype: torch.dtype) -> None:
-    logits = torch.tensor([[far, -far], [far, 0.0], [-far, far], [far, 0.0]], dtype=dtype, requires_grad=True)
-    found = divergence(logits)
-    found.backward()
-    assert found.dtype == torch.float32
-    assert float(found.detach()) == pytest.approx(far, rel=0.01), (
-        "the first pair is apart by 2 far, the other by nothing"
-    )
-    assert logits.grad is not None
-    assert torch.isfinite(logits.grad).all()
-
-
-def test_a_batch_that_was_not_doubled_is_refused() -> None:
-    with pytest.raises(DataError, match=r"logits are \[3, 2\]; those of a doubled batch are"):
-        divergence(torch.zeros(3, 2))
 
 
 def run_steps(method: RDrop, logits: list[Tensor], total: int) -> None:

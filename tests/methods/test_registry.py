@@ -11,10 +11,9 @@ from pydantic import Field, TypeAdapter
 from pydantic_core import PydanticCustomError
 
 from fairtune.methods import arms, registry
-from fairtune.methods.arms import family_of, named_arms, register_arm
+from fairtune.methods.arms import named_arms
 from fairtune.methods.base import Method
-from fairtune.methods.config import MethodConfig, MethodUse
-from fairtune.methods.orthogonal_qk import OrthogonalQKConfig
+from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import create_method, parse_method_use, register, registered
 from fairtune.settings.values import ArmName
 from fairtune.study import fields, fragments
@@ -103,11 +102,6 @@ def test_methods_that_take_the_same_are_refused_with_the_place() -> None:
     assert "'smooth' and 'made_up' both change the loss; keep one" in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["orthogonal_qk", {"orthogonal_qk": None}, {"orthogonal_qk": {}}])
-def test_a_method_may_be_named_alone(value: Any) -> None:
-    assert parse_method_use(value) == MethodUse("orthogonal_qk", OrthogonalQKConfig())
-
-
 @pytest.mark.parametrize("value", [3, None, [], {}, {"a": 1, "b": 2}, ["orthogonal_qk"], "orthogonal_kq"])
 def test_what_is_no_method_is_refused(value: Any) -> None:
     with pytest.raises(PydanticCustomError):
@@ -121,9 +115,6 @@ def test_methods_and_arms_need_no_heavy_import() -> None:
     )
     done = light_run([sys.executable, "-c", code], text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-# -- named arms --------------------------------------------------------------------------------------------------------
 
 
 def test_oelm_and_its_controls_are_there_frozen_and_trainable() -> None:
@@ -152,43 +143,3 @@ def test_every_named_arm_is_whole_and_the_baseline_is_first() -> None:
     assert len({arm.help for arm in found.values()}) == len(found)
     unchanged = {"baseline-trainable", "freeze-pretrained-trainable"}
     assert {name for name, arm in found.items() if "A/A control" in arm.help} == unchanged
-
-
-@pytest.mark.parametrize(
-    ("name", "help", "methods", "error", "words"),
-    [
-        ("two words", "Help.", [], ValueError, "could not have an arm of this name"),
-        ("report", "Help.", [], ValueError, "could not have an arm of this name"),
-        (3, "Help.", [], ValueError, "could not have an arm of this name"),
-        ("oelm-freeze", "Help.", [], ValueError, "'oelm-freeze' is registered twice"),
-        ("new", "  \n", [], ValueError, "its help must be one line, and not empty"),
-        ("new", "One.\nTwo.", [], ValueError, "its help must be one line, and not empty"),
-        ("new", "Help.", "orthogonal_qk", TypeError, "its methods must be a list"),
-        ("new", "Help.", None, TypeError, "its methods must be a list"),
-    ],
-)
-def test_a_named_arm_that_would_surprise_is_refused(
-    name: Any, help: str, methods: Any, error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        register_arm(name, help, methods)
-    assert "new" not in named_arms()
-
-
-@pytest.mark.parametrize(
-    ("methods", "words"),
-    [
-        (["orthogonal_kq"], "unknown method"),
-        ([{"orthogonal_qk": {"frezze": True}}], "frezze"),
-        (["orthogonal_qk", {"orthogonal_qk": {"init": "keep"}}], "both change the query and key projections"),
-    ],
-)
-def test_methods_that_cannot_be_read_are_reported_when_arms_are_first_asked_for(methods: list[Any], words: str) -> None:
-    register_arm("new", "Help.", methods)
-    with pytest.raises(ValueError, match=rf"(?s)named arm 'new'.*{words}"):
-        named_arms()
-
-
-def test_a_family_is_the_beginning_of_names_that_promise_methods() -> None:
-    assert family_of("oelm") == family_of("oelm2") == family_of("OELM-x") == "oelm"
-    assert family_of("baseline") is None

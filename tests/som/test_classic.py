@@ -71,17 +71,6 @@ def test_every_activation_and_error_is_the_printed_one(original: ModuleType) -> 
         np.testing.assert_allclose(np.stack(errors, axis=1), example.errors, rtol=0, atol=5e-6 + SINGLE)
 
 
-def test_the_best_network_is_the_saved_one(original: ModuleType) -> None:
-    network, parts = original.load(TRACE)
-    best = original.trace(network, parts, [].append)
-    saved = original.read_state(TRACE / "t.bst", network.settings)
-    np.testing.assert_allclose(best.into, saved.into, rtol=0, atol=5e-5 + SINGLE)
-    np.testing.assert_allclose(best.out, saved.out, rtol=0, atol=5e-5 + SINGLE)
-    np.testing.assert_allclose(best.som.prototypes, saved.som.prototypes, rtol=0, atol=5e-5 + SINGLE)
-    assert best.som.labels.tolist() == saved.som.labels.tolist()
-    assert best.som.reliability.tolist() == saved.som.reliability.tolist()
-
-
 def test_pruning_keeps_the_mean_contribution_and_the_unit_that_moves_up_waits(classic: ModuleType) -> None:
     settings = classic.Settings(epochs=1, hidden=6, grid=2, patience=1)
     network = classic.new_network(settings, 3, 2, seed=0)
@@ -112,34 +101,3 @@ def test_parity_is_learned_and_units_are_pruned(classic: ModuleType) -> None:
     assert last.wrong == 0
     assert last.units < 10
     assert max(score.used for score in scores) > 50
-
-
-def test_a_folder_without_a_run_is_refused(
-    classic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        output_of(classic, ["trace", str(tmp_path)], monkeypatch, capsys)
-    assert "has no t.prm" in capsys.readouterr().err
-
-
-def test_the_parity_command_tells_units_and_accuracy(
-    classic: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = [
-        "parity",
-        "--bits",
-        "4",
-        "--training",
-        "10",
-        "--development",
-        "4",
-        "--hidden",
-        "4",
-        "--grid",
-        "2",
-        "--epochs",
-        "3",
-    ]
-    printed = output_of(classic, asked, monkeypatch, capsys)
-    assert "epoch    1:  4 units, test accuracy" in printed
-    assert "of 2 unseen rows right" in printed

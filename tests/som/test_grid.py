@@ -22,15 +22,6 @@ def test_cells_are_numbered_column_by_column() -> None:
     assert grid.positions()[grid.cell(3, 1)].tolist() == [3.0, 1.0]
 
 
-def test_rectangular_distances_are_chebyshevs() -> None:
-    grid = Grid(5, 3)
-    steps = grid.distances()
-    for a in range(grid.cells):
-        for b in range(grid.cells):
-            (ax, ay), (bx, by) = divmod(a, 3), divmod(b, 3)
-            assert steps[a, b] == max(abs(ax - bx), abs(ay - by))
-
-
 @pytest.mark.parametrize("topology", ["rectangular", "hexagonal"])
 @pytest.mark.parametrize("size", [(1, 1), (1, 5), (5, 1), (6, 4), (5, 7)])
 def test_distances_are_the_least_steps_over_neighbours(topology: str, size: tuple[int, int]) -> None:
@@ -69,11 +60,6 @@ def test_radius_and_rate_go_down_as_published() -> None:
 def test_a_grid_without_cells_is_refused(grid: object) -> None:
     with pytest.raises(ModelError, match="grid"):
         Grid.of(grid)  # type: ignore[arg-type]
-
-
-def test_an_unknown_topology_is_refused_with_the_nearest() -> None:
-    with pytest.raises(ModelError, match=r"rectangular, hexagonal.*Did you mean 'hexagonal'"):
-        Grid(3, 3, "hexagon")  # type: ignore[arg-type]
 
 
 def test_grid_and_schedules_import_no_torch() -> None:

@@ -62,24 +62,6 @@ def test_a_pass_in_batches_is_the_whole_pass() -> None:
         assert labelling.mean_reliability == pytest.approx(per_example.double().mean().item())
 
 
-def test_a_second_pass_replaces_the_first() -> None:
-    som = in_a_row(2)
-    som.label(LINE, torch.tensor([0, 1, 0, 1]))
-    som.label(LINE[:2], torch.tensor([1, 1]))
-    assert som.labels.tolist() == [1, 1, -1, -1]
-    assert som.counts.sum() == 2
-
-
-def test_a_unit_that_never_varies_has_no_spread_however_large_it_is() -> None:
-    som = SOM(2, 2, 2)
-    labelling = som.labelling()
-    for start in range(4):
-        labelling.add(torch.tensor([[1000.1, start * 0.25], [1000.1, 0.0]]), torch.tensor([0, 1]))
-    assert labelling.std[0] == 0
-    assert labelling.std[1] > 0
-    assert labelling.histogram[0].tolist() == [0] * 19 + [8]  # outside 0..1: counted at the end
-
-
 def test_u_matrix_of_a_map_worked_out_by_hand() -> None:
     som = SOM(1, (3, 2))  # prototypes by column and row: 0 1 / 3 6 / 10 15
     som.prototypes.copy_(torch.tensor([[0.0], [1.0], [3.0], [6.0], [10.0], [15.0]]))

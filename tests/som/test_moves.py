@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from fairtune import SOM
-from fairtune.som.distances import Winners
 
 
 def blobs(seed: int, examples: int = 600, features: int = 6, classes: int = 4) -> tuple[Tensor, Tensor]:
@@ -56,18 +55,6 @@ def test_a_batch_is_what_one_by_one_gives_with_the_same_winners(radius: int, top
     assert (returned.cells == winners.cells).all()
 
 
-def test_both_ways_are_the_same_while_the_winners_stay() -> None:
-    x, y = blobs(3, examples=50)
-    batch, one_by_one = (SOM(6, 2, update=way, dtype=torch.float64) for way in ("batch", "sequential"))
-    for som in (batch, one_by_one):  # one cell per cloud: no example changes sides
-        som.prototypes.copy_(torch.stack([x[y == label].mean(0) for label in range(4)]))
-    before = batch.winners(x).cells
-    again = one_by_one.update(x, 0, 0.1)
-    batch.update(x, 0, 0.1)
-    assert (again.cells == before).all()
-    torch.testing.assert_close(batch.prototypes, one_by_one.prototypes, rtol=0, atol=1e-14)
-
-
 @pytest.mark.parametrize("update", ["batch", "sequential"])
 @pytest.mark.parametrize("rate", [0.05, 0.2, 1.0])
 def test_many_examples_on_one_cell_do_not_overshoot(update: str, rate: float) -> None:
@@ -78,18 +65,6 @@ def test_many_examples_on_one_cell_do_not_overshoot(update: str, rate: float) ->
     low, high = torch.minimum(start, x.amin(0)), torch.maximum(start, x.amax(0))
     assert (som.prototypes >= low - 1e-12).all()
     assert (som.prototypes <= high + 1e-12).all()
-
-
-@pytest.mark.parametrize("update", ["batch", "sequential"])
-def test_columns_and_rows_are_not_swapped(update: str) -> None:
-    som = SOM(1, (5, 2), update=update, dtype=torch.float64)
-    som.prototypes.copy_(torch.arange(10, dtype=torch.float64)[:, None])
-    before = som.prototypes.clone()
-    som.update(torch.tensor([[8.6]]), 1, 0.5)  # wins the cell in column 4, row 1; its surroundings are columns 3 and 4
-    moved = (som.prototypes != before).squeeze(1).nonzero().squeeze(1).tolist()
-    assert moved == [som.grid.cell(x, y) for x in (3, 4) for y in (0, 1)]
-    assert som.prototypes[9].item() == pytest.approx(9 + 0.5 * (8.6 - 9))
-    assert som.prototypes[6].item() == pytest.approx(6 + 0.25 * (8.6 - 6))
 
 
 @pytest.mark.parametrize("update", ["batch", "sequential"])
@@ -115,18 +90,6 @@ def test_winners_are_the_first_and_partial_winners_the_last_on_ties(update: str)
     assert som.partial_winners(x, torch.tensor([0, 1, 0, 1, 1])).cells.tolist() == [10, 9, 10, 9, 9]
 
 
-@pytest.mark.parametrize("update", ["batch", "sequential"])
-def test_distances_are_squared_and_a_class_without_cells_has_no_partial_winner(update: str) -> None:
-    som = SOM(2, (2, 1), 3, update=update)
-    som.prototypes.copy_(torch.tensor([[0.0, 0.0], [1.0, 1.0]]))
-    som.labels.copy_(torch.tensor([2, 0]))
-    winners, partial = som.nearest(torch.tensor([[0.0, 0.5], [1.0, 0.5], [0.0, 0.0]]), torch.tensor([0, 1, 2]))
-    assert winners.cells.tolist() == [0, 1, 0]
-    assert winners.distances.tolist() == [0.25, 0.25, 0.0]
-    assert partial.cells.tolist() == [1, -1, 0]
-    assert partial.distances.tolist() == [1.25, float("inf"), 0.0]
-
-
 def test_far_from_the_origin_winners_are_still_exact() -> None:
     som = SOM(8, 6)
     x = torch.rand(300, 8) + 5000
@@ -134,46 +97,3 @@ def test_far_from_the_origin_winners_are_still_exact() -> None:
     exact = torch.cdist(x.double(), som.prototypes.double()).square()
     chosen = exact.gather(1, som.winners(x).cells[:, None]).squeeze(1)
     assert (chosen <= exact.amin(1) + 1e-2).all()  # float32 holds these numbers to 5e-4 only
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("update", ["batch", "sequential"])
-def test_examples_of_any_dtype_are_computed_in_the_maps(update: str, dtype: torch.dtype) -> None:
-    x, y = blobs(1)
-    given = x.to(dtype)
-    som, same = (SOM(6, 4, 4, update=update) for _ in range(2))
-    som.fit(given, y, epochs=2)
-    same.fit(given.float(), y, epochs=2)
-    assert som.prototypes.dtype == torch.float32
-    assert (som.prototypes == same.prototypes).all()
-    assert (som.labels == same.labels).all()
-
-
-@pytest.mark.parametrize("update", ["batch", "sequential"])
-def test_nothing_of_the_map_is_in_an_autograd_graph(update: str) -> None:
-    weight = torch.rand(6, 6, requires_grad=True)
-    som = SOM(6, 4, 2, update=update)
-    for _ in range(3):
-        x = torch.rand(8, 6) @ weight
-        y = torch.randint(0, 2, (8,))
-        winners, partial = som.nearest(x, y)
-        som.update(x, 1, 0.2, winners)
-        som.label(x, y)
-    for held in (*som.buffers(), *winners, *partial):
-        assert not held.requires_grad
-        assert held.grad_fn is None
-    assert list(som.parameters()) == []
-    x.sum().backward()  # what the network needs for its own gradient was not touched
-    assert weight.grad is not None
-
-
-def test_known_winners_save_the_search() -> None:
-    x, _ = blobs(2, examples=20)
-    som, same = SOM(6, 4), SOM(6, 4)
-    som.update(x, 1, 0.2, som.winners(x))
-    same.update(x, 1, 0.2)
-    assert (som.prototypes == same.prototypes).all()
-    elsewhere = Winners(torch.full((20,), 15), torch.ones(20))
-    before = som.prototypes.clone()
-    som.update(x, 0, 0.2, elsewhere)
-    assert (som.prototypes != before).any(1).nonzero().flatten().tolist() == [15]

@@ -181,7 +181,7 @@ def test_the_longest_names_have_their_folders(tmp_path: Path) -> None:
         (method("rdrop", alpha=1e300), " 1,000,000"),
         (method("focal", gamma=1e300), " 1,000,000"),
         (method("focal", alpha=[1e300, 1]), "numbers from 1e-9 to 1e9"),
-        (method("weighted_ce", weights=[1.0] * 5000), "found 5,000 weights; allowed: at most 1,000"),
+        (method("weighted_ce", weights=[1.0] * 5000), "at most 1,000 of them"),
         (method("weighted_ce", weights=[math.inf, 1]), "from 1e-9 to 1e9"),
         (method("weighted_ce", weights=[10**299, 1]), "from 1e-9 to 1e9"),
         (method("weighted_ce", weights={"a": math.nan}), "from 1e-9 to 1e9"),

@@ -56,11 +56,8 @@ class Lookahead(Method):
             self._slow[name] = slow.lerp_(fast.detach(), self.config.keep)
             fast.data.copy_(slow)
 
-    def copies(self) -> dict[str, Tensor]:
-        """So that a method that prunes the model prunes the slow weights too."""
-        return self._slow
-
     def state_dict(self) -> dict[str, Any]:
+        """The slow weights by the parameters' names, so that a method that prunes the model prunes these too."""
         return dict(self._slow)
 
     def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:  # noqa: ARG002

@@ -22,7 +22,7 @@ from fairtune.classifier.training_data import Data, hold_out, read_data
 from fairtune.core.seeding import derive
 from fairtune.learners.base import LabelledInputs
 from fairtune.learners.encoder_features import encoder_features
-from fairtune.learners.registry import fit_learner
+from fairtune.learners.registry import KINDS
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.settings.learners import LEARNERS
@@ -108,7 +108,7 @@ def compare_baselines(
                 f"{name} is fitted on {len(used):,} of the {len(train):,} training rows, so that it stays quick."
             )
         inputs = _inputs(name, model, max_length, device)
-        learner = fit_learner(name, inputs(used), inputs(validation), classes, metric)
+        learner = KINDS[name].fit(inputs(used), inputs(validation), classes, metric, lambda: None)
         scores = learner.scores(inputs(held_out.split).inputs)
         row = _row(name, held_out, scores, metric) | _gain(held_out, scores, metric)
         rows.append({**row, "chosen": dict(learner.choice.setting), "seconds": time.perf_counter() - began})

@@ -24,7 +24,6 @@ from fairtune.core.errors import Stopped
 from fairtune.learners.base import LabelledInputs, Scores
 from fairtune.learners.encoder_features import compute_features, load_encoder
 from fairtune.learners.linear_probe import LinearProbe
-from fairtune.learners.logistic import LinearHead
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
 
@@ -93,8 +92,8 @@ def _fit(settings: Settings, data: Data, device: str, interrupt: Interrupt) -> F
 
 def _colder(probe: LinearProbe, temperature: float) -> LinearProbe:
     """The probe with its outputs divided by a temperature."""
-    head = LinearHead(probe.head.weight / temperature, probe.head.bias / temperature, probe.head.converged)
-    return LinearProbe(probe.classes, probe.choice, head, probe.notes)
+    arrays = {name: array / temperature for name, array in probe.arrays.items()}
+    return LinearProbe(probe.classes, probe.choice, arrays, notes=probe.notes)
 
 
 def _history(probe: LinearProbe, metric: str) -> list[dict[str, Any]]:

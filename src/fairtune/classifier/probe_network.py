@@ -30,8 +30,8 @@ class ProbeNetwork(nn.Module):
         self.encoder, self.probe = encoder, probe
         self.head = nn.Linear(probe.features, probe.classes)
         with torch.no_grad():
-            self.head.weight.copy_(torch.from_numpy(probe.head.weight))
-            self.head.bias.copy_(torch.from_numpy(probe.head.bias))
+            self.head.weight.copy_(torch.from_numpy(probe.arrays["weight"]))
+            self.head.bias.copy_(torch.from_numpy(probe.arrays["bias"]))
         self.requires_grad_(False)
 
     @property

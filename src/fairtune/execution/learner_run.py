@@ -12,7 +12,7 @@ from fairtune.core.files import write_json
 from fairtune.core.plugins import take_plugins
 from fairtune.execution.prepare import Trained, planned_task, tokenizer_of
 from fairtune.learners.base import LabelledInputs, score_trial
-from fairtune.learners.registry import fit_learner
+from fairtune.learners.registry import KINDS
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.predictions import Predictions
 from fairtune.models.attention_layouts import take_layouts
@@ -57,7 +57,7 @@ def fit(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop, report
     check_stop()
     report({"phase": "fitting"})
     with watch.of("fit"):
-        learner = fit_learner(name, examples["train"], examples["validation"], len(task.labels), metric, check_stop)
+        learner = KINDS[name].fit(examples["train"], examples["validation"], len(task.labels), metric, check_stop)
     report({"phase": "score"})
     with watch.of("score"):
         scores = {split: learner.scores(examples[split].inputs) for split in SCORED}

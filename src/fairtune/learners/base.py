@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.core.errors import ModelError
-from fairtune.core.files import read_json, write_json
+from fairtune.core.files import write_json
 from fairtune.settings.metrics import METRICS, classification_metrics
 from fairtune.tasks.task import Labels, Texts
 
@@ -24,6 +23,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 CheckStop = Callable[[], None]
 Inputs = Sequence[Texts] | Features
 """What a learner reads: texts; or, if it has an encoder, what that makes of them."""
+Fit = TypeVar("Fit")
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,23 @@ class ChosenSetting:
 
 
 class FittedLearner(ABC):
-    """A learner that has learned.
+    """A learner that has learned. Arrays and facts (plain data) are all it knows, so keeping those keeps it.
 
     Args:
-        classes: how many it tells apart.
-        choice: what was chosen on validation.
         notes: what a reader of its results must know.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, classes: int, choice: ChosenSetting, notes: tuple[str, ...] = ()) -> None:
-        self.classes, self.choice, self.notes = classes, choice, notes
+    def __init__(
+        self,
+        classes: int,
+        choice: ChosenSetting,
+        arrays: Arrays,
+        facts: Mapping[str, Any] | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.classes, self.choice, self.arrays, self.facts, self.notes = classes, choice, arrays, facts or {}, notes
 
     @classmethod
     @abstractmethod
@@ -93,65 +98,20 @@ class FittedLearner(ABC):
     def scores(self, inputs: Inputs) -> Scores:
         """Logarithms of the probability of each class, a row for each input."""
 
-    @abstractmethod
-    def arrays(self) -> Arrays:
-        """All numbers that it has learned."""
-
-    def facts(self) -> dict[str, Any]:
-        """What else it takes to make it again, as plain data."""
-        return {}
-
-    @classmethod
-    @abstractmethod
-    def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:
-        """It again, from what it gave."""
-
     def describe(self) -> dict[str, Any]:
         """What cards and reports say of it."""
-        parameters = sum(int(array.size) for array in self.arrays().values())
+        parameters = sum(int(array.size) for array in self.arrays.values())
         return {"features": self.features, "parameters": parameters, **self.choice.as_json()}
 
     def save(self, folder: Path, more: Mapping[str, Any] | None = None) -> None:
-        """Keep it in a folder.
-
-        Args:
-            more: what else its reader should know, such as the encoder and the names of the classes.
-        """
+        """Keep it in a folder, with `more` that its reader should know, such as the names of the classes."""
         from safetensors.numpy import save
 
         folder.mkdir(parents=True, exist_ok=True)
-        arrays = {name: np.ascontiguousarray(array) for name, array in self.arrays().items()}
+        arrays = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
         (folder / TENSORS).write_bytes(save(arrays))
         known = {"format": FORMAT, "learner": self.name, "classes": self.classes, **self.describe(), **(more or {})}
-        write_json(folder / FACTS, {**known, "facts": self.facts()})
-
-
-def read_kept(folder: Path) -> tuple[dict[str, Any], Arrays]:
-    """What `save` wrote.
-
-    Raises:
-        ModelError: it is not there, or not whole.
-    """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        facts = read_json(folder / FACTS)
-        arrays = load((folder / TENSORS).read_bytes())
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ModelError(f"{folder}: this is no learner that fairtune kept ({error}).") from None
-    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
-        raise ModelError(
-            f"{folder / FACTS}: this fairtune cannot read it; it is missing, damaged, or of another version."
-        )
-    return facts, arrays
-
-
-def log_softmax(logits: npt.NDArray[np.float64]) -> Scores:
-    """Logarithms of probabilities, each row's exponentials adding up to 1."""
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    found: Scores = (shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))).astype(np.float32)
-    return found
+        write_json(folder / FACTS, {**known, "facts": self.facts})
 
 
 def score_trial(setting: Mapping[str, Any], labels: Labels, scores: Scores, metric: str) -> TriedSetting:
@@ -160,7 +120,8 @@ def score_trial(setting: Mapping[str, Any], labels: Labels, scores: Scores, metr
     return TriedSetting(setting, classification_metrics(labels, scores)[metric], loss)
 
 
-def choose(trials: Iterable[TriedSetting], metric: str) -> TriedSetting:
-    """The best by the metric; of equals that with the lowest log loss, then the first."""
+def choose(tried: Sequence[tuple[TriedSetting, Fit]], metric: str) -> tuple[ChosenSetting, Fit]:
+    """The best by the metric, with what was fitted for it; of equals that with the lowest log loss, then the first."""
     sign = 1 if METRICS[metric].lower_is_better else -1
-    return min(trials, key=lambda trial: (sign * trial.score, trial.loss))
+    best, fitted = min(tried, key=lambda one: (sign * one[0].score, one[0].loss))
+    return ChosenSetting(best.setting, tuple(trial for trial, _ in tried)), fitted

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.learners.base import (
-    Arrays,
-    CheckStop,
-    ChosenSetting,
-    FittedLearner,
-    Inputs,
-    LabelledInputs,
-    Scores,
-    choose,
-    score_trial,
-)
+from fairtune.learners.base import CheckStop, FittedLearner, Inputs, LabelledInputs, Scores, choose, score_trial
 from fairtune.tasks.task import Labels
 
 NEIGHBOURS = (1, 3, 5, 10, 20, 50)
@@ -31,25 +20,9 @@ BLOCK = 256
 
 
 class NearestNeighbours(FittedLearner):
-    """A vote of the training examples whose direction from their common mean is nearest.
-
-    Args:
-        mean: of the training examples' features.
-        known: their directions, of length 1.
-    """
+    """A vote of the training examples (`known`, of length 1) whose direction from their common `mean` is nearest."""
 
     name = "knn-probe"
-
-    def __init__(
-        self,
-        classes: int,
-        choice: ChosenSetting,
-        mean: npt.NDArray[np.float32],
-        known: npt.NDArray[np.float32],
-        labels: Labels,
-    ) -> None:
-        super().__init__(classes, choice)
-        self.mean, self.known, self.labels = mean, known, labels
 
     @classmethod
     def fit(
@@ -58,50 +31,46 @@ class NearestNeighbours(FittedLearner):
         """Remember the training examples; how many are asked, and how they vote, is chosen on validation."""
         features = np.asarray(train.inputs, dtype=np.float32)
         mean = features.mean(axis=0, dtype=np.float64).astype(np.float32)
-        found = cls(classes, ChosenSetting({}), mean, directions(features, mean), train.labels)
+        known = directions(features, mean)
         counts = [k for k in NEIGHBOURS if k <= len(train)]
-        near, cosines = found.nearest(np.asarray(validation.inputs, dtype=np.float32), counts[-1])
+        near, cosines = nearest(directions(np.asarray(validation.inputs, dtype=np.float32), mean), known, counts[-1])
         check_stop()
-        trials = []
+        tried = []
         for k in counts:
             for vote in VOTES if k > 1 else (EQUAL,):
                 scores = voted(train.labels[near[:, :k]], cosines[:, :k], classes, vote)
-                trials.append(score_trial({"k": k, "vote": vote}, validation.labels, scores, metric))
-        found.choice = ChosenSetting(choose(trials, metric).setting, tuple(trials))
-        return found
+                tried.append((score_trial({"k": k, "vote": vote}, validation.labels, scores, metric), None))
+        choice, _ = choose(tried, metric)
+        return cls(classes, choice, {"mean": mean, "known": known, "labels": train.labels})
 
     @property
     def features(self) -> int:
-        return int(self.known.shape[1])
+        return int(self.arrays["known"].shape[1])
 
     def scores(self, inputs: Inputs) -> Scores:
         k, vote = int(self.choice.setting["k"]), str(self.choice.setting["vote"])
-        near, alike = self.nearest(np.asarray(inputs, dtype=np.float32), k)
-        return voted(self.labels[near], alike, self.classes, vote)
+        asked = directions(np.asarray(inputs, dtype=np.float32), self.arrays["mean"])
+        near, cosines = nearest(asked, self.arrays["known"], k)
+        return voted(self.arrays["labels"][near], cosines, self.classes, vote)
 
-    def nearest(self, inputs: npt.NDArray[np.float32], k: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Of each input the k nearest training examples, the nearest first, and the cosines to them."""
-        found, cosines = [], []
-        for start in range(0, len(inputs), BLOCK):
-            alike = directions(inputs[start : start + BLOCK], self.mean) @ self.known.T
-            near = self._most_alike(alike)[:, :k]
-            found.append(near)
-            cosines.append(np.take_along_axis(alike, near, axis=1))
-        return np.concatenate(found), np.concatenate(cosines)
 
-    def _most_alike(self, alike: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-        """As many as are ever asked, the most alike first; always as many, so that equals come in the same order for every k."""
-        most = min(NEIGHBOURS[-1], len(self.known))
+def nearest(
+    asked: npt.NDArray[np.float32], known: npt.NDArray[np.float32], k: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Of each direction the k nearest known ones, the nearest first, and the cosines to them.
+
+    As many as are ever asked are put in order, so that equals come in the same order for every k.
+    """
+    most = min(NEIGHBOURS[-1], len(known))
+    found, cosines = [], []
+    for start in range(0, len(asked), BLOCK):
+        alike = asked[start : start + BLOCK] @ known.T
         some = np.sort(np.argpartition(-alike, most - 1, axis=1)[:, :most], axis=1)
         order = np.argsort(-np.take_along_axis(alike, some, axis=1), axis=1, kind="stable")
-        return np.take_along_axis(some, order, axis=1)
-
-    def arrays(self) -> Arrays:
-        return {"mean": self.mean, "known": self.known, "labels": self.labels}
-
-    @classmethod
-    def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
-        return cls(classes, choice, arrays["mean"], arrays["known"], arrays["labels"])
+        near = np.take_along_axis(some, order, axis=1)[:, :k]
+        found.append(near)
+        cosines.append(np.take_along_axis(alike, near, axis=1))
+    return np.concatenate(found), np.concatenate(cosines)
 
 
 def directions(features: npt.NDArray[np.float32], mean: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.learners.base import (
-    Arrays,
-    CheckStop,
-    ChosenSetting,
-    FittedLearner,
-    Inputs,
-    LabelledInputs,
-    Scores,
-    choose,
-    score_trial,
-)
-from fairtune.learners.logistic import LinearHead, fit_heads, unfinished
+from fairtune.learners.base import CheckStop, FittedLearner, Inputs, LabelledInputs, Scores, choose, score_trial
+from fairtune.learners.logistic import LinearHead, fit_heads
 
 STRENGTHS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
@@ -28,10 +17,6 @@ class LinearProbe(FittedLearner):
     """A linear head on the directions of an encoder's vectors: the scaling by which it was fitted is folded into it."""
 
     name = "linear-probe"
-
-    def __init__(self, classes: int, choice: ChosenSetting, head: LinearHead, notes: tuple[str, ...] = ()) -> None:
-        super().__init__(classes, choice, notes)
-        self.head = head
 
     @classmethod
     def fit(
@@ -45,25 +30,20 @@ class LinearProbe(FittedLearner):
         held_out = (unit_rows(validation.inputs) - mean) / spread
         heads = fit_heads((features - mean) / spread, train.labels, classes, STRENGTHS, check_stop)
         found = [(score_trial({"C": c}, validation.labels, head.scores(held_out), metric), head) for c, head in heads]
-        best = choose([trial for trial, _ in found], metric)
-        head = next(head for trial, head in found if trial is best)
+        choice, head = choose(found, metric)
         plain = LinearHead(head.weight / spread, head.bias - (head.weight / spread) @ mean)
-        choice = ChosenSetting(best.setting, tuple(trial for trial, _ in found))
-        return cls(classes, choice, plain, unfinished(head))
+        return cls(classes, choice, plain.arrays, notes=head.notes)
+
+    @property
+    def head(self) -> LinearHead:
+        return LinearHead(self.arrays["weight"], self.arrays["bias"])
 
     @property
     def features(self) -> int:
-        return int(self.head.weight.shape[1])
+        return int(self.arrays["weight"].shape[1])
 
     def scores(self, inputs: Inputs) -> Scores:
         return self.head.scores(unit_rows(inputs))
-
-    def arrays(self) -> Arrays:
-        return {"weight": self.head.weight, "bias": self.head.bias}
-
-    @classmethod
-    def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:  # noqa: ARG003
-        return cls(classes, choice, LinearHead(arrays["weight"], arrays["bias"]))
 
 
 class SetFitHead(LinearProbe):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.learners.base import CheckStop, Scores, log_softmax
+from fairtune.learners.base import Arrays, CheckStop, Scores
 from fairtune.tasks.task import Labels
 
 ITERATIONS, TOLERANCE = 1000, 1e-4
@@ -32,7 +32,19 @@ class LinearHead:
 
     def scores(self, features: Any) -> Scores:
         """Logarithms of probabilities; features may be a dense or a sparse matrix."""
-        return log_softmax(np.asarray(features @ self.weight.T) + self.bias)
+        logits = np.asarray(features @ self.weight.T) + self.bias
+        shifted = logits - logits.max(axis=1, keepdims=True)
+        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)), dtype=np.float32)
+
+    @property
+    def arrays(self) -> Arrays:
+        return {"weight": self.weight, "bias": self.bias}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its scores must know."""
+        note = "its logistic regression did not converge; the score is that of the last iteration"
+        return () if self.converged else (note,)
 
 
 def fit_heads(
@@ -56,12 +68,6 @@ def fit_heads(
             warnings.simplefilter("ignore", ConvergenceWarning)  # said in the learner's notes instead
             model.fit(features, labels)
         yield strength, _head(model, seen, classes)
-
-
-def unfinished(head: LinearHead) -> tuple[str, ...]:
-    """A note on a fit that was cut short."""
-    note = "its logistic regression did not converge; the score is that of the last iteration"
-    return () if head.converged else (note,)
 
 
 def _head(model: Any, seen: npt.NDArray[np.int64], classes: int) -> LinearHead:

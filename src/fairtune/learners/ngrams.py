@@ -7,10 +7,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from fairtune.core.errors import RunFailure
+from fairtune.learners.base import Arrays
 from fairtune.tasks.task import Texts
 
 WORD = r"(?u)\b\w+\b"
@@ -34,12 +32,8 @@ class Ngrams:
     counts: bool = False
 
     def __str__(self) -> str:
-        parts = [f"words {_range(self.words)}"]
-        return " + ".join(parts + ([f"characters {_range(self.characters)}"] if self.characters else []))
-
-
-def _range(found: Range) -> str:
-    return str(found[0]) if found[0] == found[1] else f"{found[0]}-{found[1]}"
+        counted = {"words": self.words, "characters": self.characters}
+        return " + ".join(f"{what} {'-'.join(map(str, dict.fromkeys(n)))}" for what, n in counted.items() if n)
 
 
 class TextFeatures:
@@ -81,31 +75,28 @@ class TextFeatures:
         parts = [vectorizer.transform(column) for column in columns for vectorizer in self._vectorizers]
         return parts[0] if len(parts) == 1 else hstack(parts, format="csr")
 
-    def as_json(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Everything but the numbers."""
         terms = [sorted(v.vocabulary_, key=v.vocabulary_.__getitem__) for v in self._vectorizers]
         return {"ngrams": asdict(self.ngrams), "columns": self._columns, "terms": terms}
 
-    def rarities(self) -> list[npt.NDArray[np.float64]]:
+    def arrays(self) -> Arrays:
         """The inverse document frequency of each term; none of counts."""
-        return [] if self.ngrams.counts else [vectorizer.idf_ for vectorizer in self._vectorizers]
+        if self.ngrams.counts:
+            return {}
+        return {f"rarity{place}": vectorizer.idf_ for place, vectorizer in enumerate(self._vectorizers)}
 
     @classmethod
-    def restore(cls, facts: Mapping[str, Any], rarities: Sequence[npt.NDArray[np.float64]]) -> TextFeatures:
-        given = facts["ngrams"]
-        characters = _pair(given["characters"]) if given["characters"] else None
-        ngrams = Ngrams(_pair(given["words"]), characters, bool(given.get("counts", False)))
+    def restore(cls, facts: Mapping[str, Any], arrays: Arrays) -> TextFeatures:
+        given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in facts["ngrams"].items()}
+        ngrams = Ngrams(**given)
         vectorizers = _vectorizers(ngrams, 0)
-        for vectorizer, terms in zip(vectorizers, facts["terms"], strict=True):
+        for place, (vectorizer, terms) in enumerate(zip(vectorizers, facts["terms"], strict=True)):
             vectorizer.vocabulary_ = {term: place for place, term in enumerate(terms)}
             vectorizer.set_params(vocabulary=vectorizer.vocabulary_)
-        for vectorizer, rarity in zip(vectorizers, rarities, strict=not ngrams.counts):
-            vectorizer.idf_ = rarity
+            if not ngrams.counts:
+                vectorizer.idf_ = arrays[f"rarity{place}"]
         return cls(ngrams, vectorizers, int(facts["columns"]))
-
-
-def _pair(values: Sequence[int]) -> Range:
-    return int(values[0]), int(values[1])
 
 
 def _vectorizers(ngrams: Ngrams, texts: int) -> list[Any]:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.learners.base import (
-    Arrays,
-    CheckStop,
-    ChosenSetting,
-    FittedLearner,
-    Inputs,
-    LabelledInputs,
-    Scores,
-    TriedSetting,
-    choose,
-    score_trial,
-)
-from fairtune.learners.logistic import UNSEEN, LinearHead, fit_heads, unfinished
+from fairtune.learners.base import CheckStop, FittedLearner, Inputs, LabelledInputs, Scores, choose, score_trial
+from fairtune.learners.logistic import UNSEEN, LinearHead, fit_heads
 from fairtune.learners.ngrams import Ngrams, TextFeatures
 from fairtune.tasks.task import Labels, Texts
 
@@ -39,11 +29,9 @@ class Tfidf(FittedLearner):
     strengths: ClassVar[tuple[float, ...]] = (0.1, 1.0, 10.0, 100.0)
     heads = staticmethod(fit_heads)
 
-    def __init__(
-        self, classes: int, choice: ChosenSetting, words: TextFeatures, head: LinearHead, notes: tuple[str, ...] = ()
-    ) -> None:
-        super().__init__(classes, choice, notes)
-        self.words, self.head = words, head
+    @cached_property
+    def words(self) -> TextFeatures:
+        return TextFeatures.restore(self.facts, self.arrays)
 
     @property
     def features(self) -> int:
@@ -51,20 +39,7 @@ class Tfidf(FittedLearner):
 
     def scores(self, inputs: Inputs) -> Scores:
         texts: Any = inputs
-        return self.head.scores(self.words.matrix(texts))
-
-    def arrays(self) -> Arrays:
-        rarities = {f"rarity{place}": found for place, found in enumerate(self.words.rarities())}
-        return {"weight": self.head.weight, "bias": self.head.bias, **rarities}
-
-    def facts(self) -> dict[str, Any]:
-        return self.words.as_json()
-
-    @classmethod
-    def restore(cls, classes: int, choice: ChosenSetting, facts: Mapping[str, Any], arrays: Arrays) -> Self:
-        rarities = [arrays[f"rarity{place}"] for place in range(len(facts["terms"])) if f"rarity{place}" in arrays]
-        words = TextFeatures.restore(facts, rarities)
-        return cls(classes, choice, words, LinearHead(arrays["weight"], arrays["bias"]))
+        return LinearHead(self.arrays["weight"], self.arrays["bias"]).scores(self.words.matrix(texts))
 
     @classmethod
     def fit(
@@ -75,9 +50,9 @@ class Tfidf(FittedLearner):
         few: npt.NDArray[np.int64] = np.arange(len(texts))
         if len(texts) > MOST_TO_CHOOSE:
             few = np.linspace(0, len(texts) - 1, MOST_TO_CHOOSE).round().astype(np.int64)
-        tried: list[tuple[TriedSetting, Ngrams, TextFeatures, LinearHead]] = []
         sample, held_out = [texts[int(place)] for place in few], list(validation.inputs)
         long = sum(len(text) for row in texts for text in row) > MOST_CHARACTERS
+        tried = []
         for ngrams in (one for one in cls.ngrams if not (long and one.characters)):
             check_stop()
             words = TextFeatures.learn(ngrams, sample)
@@ -87,15 +62,13 @@ class Tfidf(FittedLearner):
             ):
                 setting = {"ngrams": str(ngrams), cls.strength: strength}
                 trial = score_trial(setting, validation.labels, head.scores(outside), metric)
-                tried.append((trial, ngrams, words, head))
-        best = choose([trial for trial, *_ in tried], metric)
-        _, ngrams, words, head = next(one for one in tried if one[0] is best)
+                tried.append((trial, (words, head)))
+        choice, (words, head) = choose(tried, metric)
         if len(few) < len(texts):
-            words = TextFeatures.learn(ngrams, texts)
-            chosen = [float(best.setting[cls.strength])]
+            words = TextFeatures.learn(words.ngrams, texts)
+            chosen = [float(choice.setting[cls.strength])]
             _, head = next(cls.heads(words.matrix(texts), train.labels, classes, chosen, check_stop))
-        choice = ChosenSetting(best.setting, tuple(trial for trial, *_ in tried))
-        return cls(classes, choice, words, head, unfinished(head))
+        return cls(classes, choice, {**head.arrays, **words.arrays()}, words.facts(), head.notes)
 
 
 def naive_bayes_heads(

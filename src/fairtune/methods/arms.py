@@ -61,10 +61,6 @@ def register_arm(name: str, help: str, methods: Sequence[Any]) -> None:
         raise ValueError(f"named arm {name!r}: a study could not have an arm of this name") from None
     if name in _arms:
         raise ValueError(f"named arm {name!r} is registered twice")
-    if not help.strip() or "\n" in help.strip():
-        raise ValueError(f"named arm {name!r}: its help must be one line, and not empty")
-    if isinstance(methods, str) or not isinstance(methods, Sequence):
-        raise TypeError(f"named arm {name!r}: its methods must be a list")
     note("named arm", name, "", lambda: _arms.pop(name, None))
     _arms[name] = NamedArm(name, help.strip(), tuple(methods))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import random
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -63,35 +62,30 @@ class AugmentConfig(MethodConfig):
     @field_validator("function", mode="before")
     @classmethod
     def _named(cls, given: Any) -> Any:
-        return name_of(given) if isinstance(given, str) or callable(given) else given
+        return name_of(given) if callable(given) else given
 
     @property
     def idle(self) -> bool:
-        """No text is changed."""
         return self.share == 0 or (not (self.delete or self.swap or self.typo) and self.function is None)
 
     def control_for(self, acting: MethodConfig) -> bool:
-        """Texts as they are, are the control of changed ones."""
         return self.idle and isinstance(acting, AugmentConfig) and not acting.idle
 
 
-def name_of(given: str | Callable[..., Any]) -> str:
-    """The name of a function that is given by its name or itself.
+def name_of(function: Callable[..., Any]) -> str:
+    """The name by which a worker process will find a function.
 
     Raises:
-        ValueError: it is not of that form, or it cannot be found by its name.
+        ValueError: it cannot be found by its name.
     """
-    if isinstance(given, str):
-        if not re.fullmatch(FORM, given):
-            raise ValueError(f"{given!r} is not the name of a function; write 'package.module:name'")
-        return given
-    module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
-    found: Any = sys.modules.get(str(module))
-    for part in str(name).split("."):
-        found = getattr(found, part, None)
-    if found is None or found is not given:
-        raise ValueError(f"{name or given!r} cannot be found by its name in another process; {HINT}")
-    return f"{module}:{name}"
+    name = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', None)}"
+    try:
+        found = pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError):
+        found = None
+    if found is not function:
+        raise ValueError(f"{function!r} cannot be found by its name in another process; {HINT}")
+    return name
 
 
 def find_function(name: str) -> Function:
@@ -100,19 +94,11 @@ def find_function(name: str) -> Function:
     Raises:
         DataError: there is none by that name.
     """
-    module, _, attribute = name.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except ModuleNotFoundError as error:
-        where = "Python looks in the folder where fairtune was started and on PYTHONPATH"
-        raise DataError(f"augment: function '{name}': there is no module '{error.name}'; {where}.") from None
-    except AttributeError:
-        script = f" What a script defines is known to its own process only: {HINT}." if module == "__main__" else ""
-        raise DataError(f"augment: function '{name}': {module} has no '{attribute}'.{script}") from None
-    except Exception as error:
-        raise DataError(f"augment: function '{name}': importing {module} raised {_in_a_line(error)}") from error
+        found: Any = pkgutil.resolve_name(name)
+    except Exception as error:  # of the user's module, or that there is none
+        where = f"Python looks in the folder where fairtune was started and on PYTHONPATH; {HINT}"
+        raise DataError(f"augment: function '{name}' cannot be imported ({_in_a_line(error)}). {where}.") from error
     if not callable(found):
         raise DataError(f"augment: function '{name}' is a {type(found).__name__}, which cannot be called.")
     return found  # type: ignore[no-any-return]
@@ -132,16 +118,13 @@ def ask(function: Function, name: str, texts: Sequence[str]) -> list[str]:
     if isinstance(answers, str | bytes | Mapping) or not isinstance(answers, Iterable):
         raise DataError(f"{what} returned {shown(answers)}; it must return a list of texts.")
     listed = list(answers)
-    if len(listed) != len(texts):
-        raise DataError(f"{what} returned {len(listed):,}; it must return one for each.")
-    if other := [answer for answer in listed if not isinstance(answer, str)]:
-        raise DataError(f"{what} returned {shown(other[0])} for one of them; it must return a text for each.")
+    if len(listed) != len(texts) or not all(isinstance(answer, str) for answer in listed):
+        raise DataError(f"{what} returned {len(listed):,}, {shown(listed)}; it must return one text for each.")
     return listed
 
 
 def _in_a_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
 
 
 def changed(text: str, draws: random.Random, delete: float, swap: float, typo: float) -> str:
@@ -193,12 +176,6 @@ Row = TypeVar("Row", str, tuple[str, ...])
 
 @register
 class Augment(Method):
-    """Changes training texts, and keeps what a function answered.
-
-    Attributes:
-        answers: of the function, by text.
-    """
-
     name, config_class = "augment", AugmentConfig
     excludes = frozenset({"training texts"})
     kinds = ("classify",)
@@ -207,12 +184,12 @@ class Augment(Method):
     def __init__(self, config: AugmentConfig, seed: int = 0) -> None:
         super().__init__(config, seed)
         self.answers: dict[str, str] = {}
-        self._function: Function | None = None
+        """Of the function, by text."""
 
     def begin(self, data: TrainingData) -> None:  # noqa: ARG002
         """What is wrong with a function is reported before the first step."""
         if self.config.function is not None and not self.config.idle:
-            self._function = find_function(self.config.function)
+            find_function(self.config.function)
 
     def texts(self, texts: Sequence[Texts], epoch: int) -> Sequence[Texts]:
         """The rows of an epoch; of a pair each text is changed by itself."""
@@ -232,10 +209,9 @@ class Augment(Method):
         return result
 
     def _ask(self, name: str, texts: Sequence[str]) -> None:
-        function = self._function = self._function or find_function(name)
         new = [text for text in dict.fromkeys(texts) if text not in self.answers]
         if new:
-            self.answers.update(zip(new, ask(function, name, new), strict=True))
+            self.answers.update(zip(new, ask(find_function(name), name, new), strict=True))
 
     def state_dict(self) -> dict[str, Any]:
         """What the function answered: it may be slow, and need not answer the same again."""

@@ -62,19 +62,13 @@ class Step(Protocol):
 
     @property
     def epochs(self) -> int:
-        """How many of them there will be; the last may be cut short."""
+        """The last may be cut short."""
 
     def forward(self) -> Tensor:
         """The batch's loss, by the arm's loss, under the run's precision."""
 
     def backward(self, loss: Tensor) -> None:
         """Add the loss's gradients, scaled as the run's precision and accumulation ask."""
-
-
-class Recorder(Protocol):
-    """Keeps what a method found out: arrays in a file of their own, figures (what JSON can hold) in the run's events."""
-
-    def __call__(self, name: str, arrays: Mapping[str, Tensor], **figures: Any) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -85,9 +79,10 @@ class Moment:
         epoch: passes over the training examples that are complete.
         train_batches: every training example once with its label, on the device, for a pass without learning; the same
             batches every time, cut as quickly as they can be evaluated.
-        record: keep arrays and figures of this step under a name; see `fairtune.ledger.records`.
+        record: called with a name, arrays (kept in a file of their own) and figures as keywords (kept in the run's events).
         warn: tell the user something that readers of the results must know.
-        copies: what methods keep of the parameters, by name; a method that changes a parameter's shape changes these too.
+        methods: of the arm. A method that changes a parameter's shape also changes, in place, what their states hold of it:
+            the tensors whose names in `state_dict` end with the parameter's.
     """
 
     model: nn.Module
@@ -96,9 +91,9 @@ class Moment:
     total_steps: int
     epoch: int
     train_batches: Callable[[], Iterator[Batch]]
-    record: Recorder
+    record: Callable[..., None]
     warn: Callable[[str], None]
-    copies: Sequence[dict[str, Tensor]] = ()
+    methods: Sequence[Method] = ()
 
 
 class Method:
@@ -176,10 +171,6 @@ class Method:
     def after_epoch(self, moment: Moment) -> None:
         """Called after each pass over the training examples, before its evaluation."""
 
-    def copies(self) -> dict[str, Tensor]:
-        """Copies of parameters that the method keeps, by the parameters' names."""
-        return {}
-
     def evaluating(self, model: nn.Module) -> AbstractContextManager[None]:  # noqa: ARG002
         """Holds while the model is evaluated, and while the weights to keep are copied."""
         return nullcontext()
@@ -189,7 +180,7 @@ class Method:
         return model
 
     def state_dict(self) -> dict[str, Any]:
-        """What must be saved to go on exactly: tensors, and anything JSON can hold."""
+        """What must be saved to go on exactly: the tensors themselves, not copies, and anything JSON can hold."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any], model: nn.Module) -> None:

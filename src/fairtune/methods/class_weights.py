@@ -2,81 +2,50 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from fairtune.core.errors import nearest, one_of, shown
-from fairtune.settings.values import MOST_CLASSES
+from fairtune.settings.values import MOST_CLASSES, Number
 
 if TYPE_CHECKING:
     from fairtune.methods.base import TrainingData
 
-BALANCED: Literal["balanced"] = "balanced"
 SHOWN = 20
 """Labels that a message lists; a task may have hundreds."""
-
-Weights = Literal["balanced"] | tuple[float, ...] | dict[str, float]
-LIGHTEST, HEAVIEST = 1e-9, 1e9
+Weight = Annotated[Number, Field(ge=1e-9, le=1e9)]
 """Outside of these a batch's sum of weights is 0 or infinite in the arithmetic of training."""
-ALLOWED = "balanced, a list of numbers from 1e-9 to 1e9 in the order of the labels, or a mapping from each label to such a number"
-_WEIGHT = {"type": "number", "minimum": LIGHTEST, "maximum": HEAVIEST}
-SCHEMAS: list[dict[str, Any]] = [
-    {"type": "string", "enum": [BALANCED]},
-    {
-        "type": "array",
-        "items": _WEIGHT,
-        "minItems": 1,
-        "maxItems": MOST_CLASSES,
-        "title": "a list of numbers above 0 in the order of the labels",
-    },
-    {
-        "type": "object",
-        "additionalProperties": _WEIGHT,
-        "minProperties": 1,
-        "maxProperties": MOST_CLASSES,
-        "title": "a mapping from each label to a number above 0",
-    },
-]
+Label = Annotated[str, BeforeValidator(str)]
+"""As tasks have them, so 0 may stand for '0'."""
+LIST, MAPPING = "a list of numbers above 0 in the order of the labels", "a mapping from each label to a number above 0"
+ALLOWED = (
+    "balanced, a list of numbers from 1e-9 to 1e9 in the order of the labels, or a mapping from each label to such a number, "
+    f"at most {MOST_CLASSES:,} of them"
+)
 
 
-def read(value: Any, allowed: str = ALLOWED) -> Weights:
-    """Weights as a study or a program gives them; label names become text, as tasks have them, so 0 may stand for '0'.
+def one_problem(allowed: str) -> WrapValidator:
+    """One sentence on what fits none of several forms, where pydantic has one for each form."""
 
-    Read by hand, since of what fits none of several forms pydantic tells everything that is wrong with each.
+    def read(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            hint = nearest(value, ["balanced"]) if isinstance(value, str) else ""
+            raise ValueError(f"found {shown(value)}; allowed: {allowed}.{hint}") from None
 
-    Raises:
-        ValueError: they are none.
-    """
-    if isinstance(value, str) and value == BALANCED:
-        return BALANCED
-    if isinstance(value, Mapping | list | tuple) and len(value) > MOST_CLASSES:
-        raise ValueError(f"found {len(value):,} weights; allowed: at most {MOST_CLASSES:,}, one for each label")
-    if isinstance(value, Mapping) and value and all(map(_is_weight, value.values())):
-        named = {str(label): float(weight) for label, weight in value.items()}
-        if len(named) < len(value):
-            raise ValueError("has one label twice, once as a number and once as a text; keep one of them")
-        return named
-    if isinstance(value, list | tuple) and value and all(map(_is_weight, value)):
-        return tuple(map(float, value))
-    hint = nearest(value, [BALANCED]) if isinstance(value, str) else ""
-    raise ValueError(f"found {shown(value)}; allowed: {allowed}.{hint}")
+    return WrapValidator(read)
 
 
-def _is_weight(value: Any) -> bool:
-    return is_number(value) and LIGHTEST <= value <= HEAVIEST
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a finite number, and no truth value."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return isinstance(value, int) or math.isfinite(value)  # a whole number may be too large for a float
-
-
-ClassWeights = Annotated[Weights, BeforeValidator(read), WithJsonSchema({"anyOf": SCHEMAS})]
+Forms = (
+    Literal["balanced"]
+    | Annotated[tuple[Weight, ...], Field(min_length=1, max_length=MOST_CLASSES, title=LIST)]
+    | Annotated[dict[Label, Weight], Field(min_length=1, max_length=MOST_CLASSES, title=MAPPING)]
+)
+ClassWeights = Annotated[Forms, one_problem(ALLOWED)]
+Weights = Literal["balanced"] | tuple[float, ...] | dict[str, float]
 
 
 def problem(weights: Weights, labels: Sequence[str], called: str = "weights") -> str | None:
@@ -85,24 +54,20 @@ def problem(weights: Weights, labels: Sequence[str], called: str = "weights") ->
     Args:
         called: the setting that they were given as.
     """
-    if weights == BALANCED:
+    if isinstance(weights, str):
         return None
-    if not isinstance(weights, Mapping):
-        if len(weights) == len(labels):
-            return None
-        return (
-            f"{called} has {_counted(len(weights), 'number')}, but the task has {_counted(len(labels), 'class', 'es')}; "
-            f"give one for each, in this order: {_listed(labels)}."
+    wrong = ""
+    if isinstance(weights, Mapping):
+        missing = [name for name in labels if name not in weights]
+        if unknown := [name for name in weights if name not in labels]:
+            wrong = f"{called} names {_listed(unknown)}, which the task does not have.{nearest(unknown[0], missing)} "
+        if missing:
+            wrong += f"{called} has nothing for {_listed(missing)}; give each of the task's labels a weight. "
+    elif len(weights) != len(labels):
+        wrong = (
+            f"{called} has length {len(weights)}, but the task has {len(labels)} classes; give one number for each. "
         )
-    unknown = [name for name in weights if name not in labels]
-    missing = [name for name in labels if name not in weights]
-    problems = []
-    if unknown:
-        hint = nearest(unknown[0], missing)
-        problems.append(f"{called} names {_quoted(unknown)}, which the task does not have.{hint}")
-    if missing:
-        problems.append(f"{called} has nothing for {_quoted(missing)}; give each of the task's labels a weight.")
-    return f"{' '.join(problems)} Its labels are: {_listed(labels)}." if problems else None
+    return f"{wrong}The labels are: {_listed(labels)}." if wrong else None
 
 
 def resolved(weights: Weights, data: TrainingData) -> list[float]:
@@ -110,8 +75,8 @@ def resolved(weights: Weights, data: TrainingData) -> list[float]:
     if isinstance(weights, str):
         return balanced(data.counts)
     if isinstance(weights, Mapping):
-        return [float(weights[label]) for label in data.labels]
-    return [float(weight) for weight in weights]
+        return [weights[label] for label in data.labels]
+    return list(weights)
 
 
 def in_words(weights: Weights, labels: Sequence[str]) -> str:
@@ -136,15 +101,7 @@ def balanced(counts: Sequence[int]) -> list[float]:
 def all_equal(weights: Weights | Sequence[float]) -> bool:
     """Whether the weights are known to be the same for every class, so that they tell none from another."""
     values = weights.values() if isinstance(weights, Mapping) else weights
-    return weights != BALANCED and len(set(values)) == 1
-
-
-def _counted(number: int, word: str, plural: str = "s") -> str:
-    return f"{number} {word}{'' if number == 1 else plural}"
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return _listed([f"'{name}'" for name in names])
+    return weights != "balanced" and len(set(values)) == 1
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -35,16 +35,14 @@ class EMAConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """The average is the raw weights."""
         return self.decay == 0
 
     def control_for(self, acting: MethodConfig) -> bool:
-        """Raw weights are the control of averaged ones."""
         return self.idle and isinstance(acting, EMAConfig) and not acting.idle
 
 
 class EMA:
-    """An exponential moving average of the parameters that train; frozen ones are not copied.
+    """An exponential moving average of the parameters that train.
 
     After step t each average is `d * average + (1 - d) * weight` with `d = min(decay, (1 + t) / (10 + t))`: without that
     warm-up, what a short fine-tuning ends with would be mostly what it began with. Weights of 16 bits are averaged in 32.
@@ -55,11 +53,16 @@ class EMA:
     """
 
     def __init__(self, model: nn.Module, decay: float = 0.999) -> None:
+        import torch
+
         if not 0 <= decay < 1:
             raise FairtuneError(f"EMA: decay is {decay}; allowed is 0 (the raw weights) to below 1")
         self.decay, self.updates = decay, 0
         self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        self.averages = {name: _copy(p) for name, p in self._parameters.items()}
+        self.averages = {
+            name: p.detach().to(torch.promote_types(p.dtype, torch.float32), copy=True)
+            for name, p in self._parameters.items()
+        }
         self._raw: dict[str, Tensor] | None = None
 
     def update(self) -> None:
@@ -128,12 +131,6 @@ class EMA:
         self.updates = int(state["updates"])
 
 
-def _copy(parameter: Tensor) -> Tensor:
-    import torch
-
-    return parameter.detach().to(torch.promote_types(parameter.dtype, torch.float32), copy=True)
-
-
 @register
 class AveragedWeights(Method):
     name, config_class = "ema", EMAConfig
@@ -155,9 +152,6 @@ class AveragedWeights(Method):
         skipped = getattr(moment.optimizer, "step_was_skipped", False)  # by accelerate, when fp16 overflows
         if self._average is not None and not skipped:
             self._average.update()
-
-    def copies(self) -> dict[str, Tensor]:
-        return {} if self._average is None else self._average.averages
 
     def evaluating(self, model: nn.Module) -> AbstractContextManager[None]:  # noqa: ARG002
         return nullcontext() if self._average is None else self._average.averaged()

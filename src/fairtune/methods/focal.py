@@ -6,23 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.base import Batch, Method, TrainingData
-from fairtune.methods.class_weights import (
-    ALLOWED,
-    SCHEMAS,
-    Weights,
-    all_equal,
-    in_words,
-    is_number,
-    problem,
-    read,
-    resolved,
-)
+from fairtune.methods.class_weights import ALLOWED, Forms, all_equal, in_words, one_problem, problem, resolved
 from fairtune.methods.config import MethodConfig
-from fairtune.methods.losses import of_batch, weights_of
+from fairtune.methods.losses import in_single
 from fairtune.methods.registry import register
 from fairtune.settings.values import Number
 
@@ -30,16 +20,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def _read_alpha(value: Any) -> float | Weights | None:
-    if value is None or (is_number(value) and 0 <= value <= 1):
-        return None if value is None else float(value)
-    return read(value, f"null, a number from 0 to 1, {ALLOWED}")
-
-
 Alpha = Annotated[
-    float | Weights | None,
-    BeforeValidator(_read_alpha),
-    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, *SCHEMAS, {"type": "null"}]}),
+    Annotated[Number, Field(ge=0, le=1)] | Forms | None, one_problem(f"null, a number from 0 to 1, {ALLOWED}")
 ]
 
 
@@ -59,15 +41,12 @@ class FocalConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """It is plain cross entropy, and leaves that to the model."""
         return self.gamma == 0 and self.alpha is None
 
     def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:  # noqa: ARG002
-        if self.alpha is None:
+        if self.alpha is None or (isinstance(self.alpha, float) and len(labels) == 2):
             return None
         if isinstance(self.alpha, float):
-            if len(labels) == 2:
-                return None
             return (
                 f"alpha is the number {self.alpha:g}, the weight of the second of two classes, but the task has {len(labels)} "
                 "classes; give a list of weights, a mapping by label, or balanced."
@@ -85,6 +64,9 @@ class FocalConfig(MethodConfig):
 class FocalLoss:
     """Mean over a batch of -alpha (1 - p)^gamma log p, where p is the probability of an example's own class.
 
+    With d, how far the other classes together are above the right one, p = sigmoid(-d) and 1 - p = sigmoid(d). So nothing is
+    taken from 1, and value and gradient stay exact at both ends, also for gamma below 1, where (1 - p)^gamma is steep at p = 1.
+
     Args:
         gamma: 0 or more; 0 is cross entropy.
         alpha: weights of the classes; a number is that of class 1 of two, and class 0 gets 1 - alpha; None weighs all alike.
@@ -94,36 +76,27 @@ class FocalLoss:
         if not (math.isfinite(gamma) and gamma >= 0):
             raise ModelError(f"gamma is {gamma}; allowed is a number of at least 0 (0 is cross entropy)")
         if isinstance(alpha, int | float):
-            if not 0 <= alpha <= 1:
-                raise ModelError(f"alpha is {alpha}; a number is a share from 0 to 1, else give a list of weights")
             alpha = (1 - alpha, alpha)
         if alpha is not None and not all(math.isfinite(weight) and weight >= 0 for weight in alpha):
-            raise ModelError(f"alpha is {list(alpha)}; allowed are weights of 0 or more")
+            raise ModelError(f"alpha is {list(alpha)}; allowed is a number from 0 to 1, or weights of 0 or more")
         self.gamma, self.alpha = gamma, alpha
 
     def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of logits, [batch, classes], and labels from 0, [batch]."""
-        each = focal_losses(logits, labels, self.gamma)
+        from torch.nn.functional import logsigmoid, one_hot
+
+        logits = in_single(logits)
+        own = one_hot(labels, logits.shape[1]).bool()
+        others = logits.masked_fill(own, -math.inf).logsumexp(1)
+        d = others - logits.gather(1, labels[:, None])[:, 0]
+        each = -logsigmoid(-d) * (self.gamma * logsigmoid(d)).exp()
         if self.alpha is not None:
-            each = each * weights_of(self.alpha, of_batch(logits, labels))[labels]
+            if len(self.alpha) != logits.shape[1]:
+                raise DataError(
+                    f"{len(self.alpha)} weights were given, but the logits are of {logits.shape[1]} classes."
+                )
+            each = each * each.new_tensor(self.alpha)[labels]
         return each.mean()
-
-
-def focal_losses(logits: Tensor, labels: Tensor, gamma: float) -> Tensor:
-    """-(1 - p)^gamma log p of each example, [batch].
-
-    With d, how far the other classes together are above the right one, p = sigmoid(-d) and 1 - p = sigmoid(d). So nothing is
-    taken from 1, and value and gradient stay exact at both ends, also for gamma below 1, where (1 - p)^gamma is steep at p = 1.
-    """
-    from torch.nn.functional import logsigmoid, one_hot
-
-    logits = of_batch(logits, labels)
-    if logits.shape[1] < 2:
-        raise DataError(f"the logits are of {logits.shape[1]} class; a loss of classes needs at least 2.")
-    own = one_hot(labels, logits.shape[1]).bool()
-    others = logits.masked_fill(own, -math.inf).logsumexp(1)
-    d = others - logits.gather(1, labels[:, None])[:, 0]
-    return -logsigmoid(-d) * (gamma * logsigmoid(d)).exp()
 
 
 @register

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fairtune.methods.base import Batch, Method
 from fairtune.methods.config import MethodConfig
-from fairtune.methods.losses import of_batch
+from fairtune.methods.losses import in_single
 from fairtune.methods.registry import register
 from fairtune.settings.values import Number
 
@@ -28,7 +28,6 @@ class LabelSmoothingConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """Nothing is taken."""
         return self.smoothing == 0
 
 
@@ -44,5 +43,4 @@ class LabelSmoothing(Method):
 
         if self.config.idle:
             return None
-        logits = of_batch(outputs.logits, batch["labels"])
-        return cross_entropy(logits, batch["labels"], label_smoothing=self.config.smoothing)
+        return cross_entropy(in_single(outputs.logits), batch["labels"], label_smoothing=self.config.smoothing)

@@ -12,7 +12,6 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
-    WithJsonSchema,
     model_serializer,
     model_validator,
 )
@@ -26,8 +25,6 @@ from fairtune.settings.values import LONGEST_TEXT, Number
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from fairtune.models.depth import Depths
 
 MOST_GROUPS = 1000
 HIGHEST_RATE = 0.1
@@ -43,21 +40,7 @@ def _compiles(pattern: str) -> str:
     return pattern
 
 
-def _is_a_rate(lr: float) -> float:
-    if lr > HIGHEST_RATE:
-        raise ValueError(
-            f"found {lr:g}; allowed: a learning rate of at most {HIGHEST_RATE:g}, such as 2e-5. For {lr:g} times the run's "
-            f"rate, write scale: {lr:g}"
-        )
-    return lr
-
-
-Rate = Annotated[
-    Number,
-    Field(gt=0),
-    AfterValidator(_is_a_rate),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": HIGHEST_RATE}),
-]
+Rate = Annotated[Number, Field(gt=0, le=HIGHEST_RATE)]
 
 
 class RateGroup(BaseModel):
@@ -138,7 +121,6 @@ class LayerwiseLRConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """One rate for all."""
         if self.groups is not None:
             return all(group.scale == 1 for group in self.groups)
         return self.decay == 1 and self.head_multiplier == 1
@@ -153,12 +135,7 @@ class LayerwiseLRConfig(MethodConfig):
         return min(max(lr, min(rates)), max(rates))
 
     def control_for(self, acting: MethodConfig) -> bool:
-        """One rate is the control of many."""
         return self.idle and isinstance(acting, LayerwiseLRConfig) and not acting.idle
-
-
-SHOWN = 3
-"""How many names a message gives."""
 
 
 class RatePlace(NamedTuple):
@@ -196,12 +173,7 @@ def find_places(model: nn.Module, config: LayerwiseLRConfig) -> list[RatePlace]:
         ModelError: the layers cannot be found, or a parameter does not match exactly one group.
     """
     found = _by_group(model, config.groups) if config.groups is not None else _by_depth(model, config)
-    found = [place for place in found if place.parameters]
-    listed = [id(p) for place in found for p in place.parameters]
-    trainable = {id(p) for p in model.parameters() if p.requires_grad}
-    assert len(listed) == len(trainable), "a parameter is in two places or in none"
-    assert set(listed) == trainable, "a parameter is in two places or in none"
-    return found
+    return [place for place in found if place.parameters]
 
 
 def with_rates(groups: Sequence[ParamGroup], places: Sequence[RatePlace]) -> list[ParamGroup]:
@@ -217,7 +189,9 @@ def with_rates(groups: Sequence[ParamGroup], places: Sequence[RatePlace]) -> lis
 
 
 def _by_depth(model: nn.Module, config: LayerwiseLRConfig) -> list[RatePlace]:
-    depths = _depths(model)
+    from fairtune.models.depth import find_depths
+
+    depths = find_depths(model)
     top = depths.layers - 1
     scales = {depths.above: 1.0, **{depth: config.decay ** (top - depth) for depth in range(top, -2, -1)}}
     scales[depths.head] = config.head_multiplier
@@ -232,10 +206,11 @@ def _by_depth(model: nn.Module, config: LayerwiseLRConfig) -> list[RatePlace]:
 
 def _by_group(model: nn.Module, groups: Sequence[RateGroup]) -> list[RatePlace]:
     """Patterns see the checkpoint's names, which PEFT's wrapper does not change; parts go by depth."""
+    from fairtune.models.depth import PARTS, find_depths
     from fairtune.models.parameters import checkpoint_name
 
     known = {name: p for own, p in model.named_parameters() if (name := checkpoint_name(own)) is not None}
-    depths = _depths(model) if any(group.part for group in groups) else None
+    depths = find_depths(model) if any(group.part for group in groups) else None
     matches = {
         name: [
             group
@@ -245,52 +220,25 @@ def _by_group(model: nn.Module, groups: Sequence[RateGroup]) -> list[RatePlace]:
         for name, p in known.items()
     }
     trained = {name: found for name, found in matches.items() if known[name].requires_grad}
-    missed = [name for name, found in trained.items() if not found]
-    if missed:
-        raise ModelError(f"layerwise_lr: no group in `groups` covers {_some(missed)}. {_for_the_rest(groups)}")
-    double = [name for name, found in trained.items() if len(found) > 1]
-    if double:
-        first = " and ".join(repr(group.place) for group in trained[double[0]])
-        raise ModelError(
-            f"layerwise_lr: more than one group of `groups` has {_some(double)} (the first: {first}); each parameter must be in "
-            "exactly one."
-        )
+    for name, found in trained.items():
+        if len(found) != 1:
+            places = " and ".join(repr(group.place) for group in found) or "no group"
+            others = "|".join(f"(?:{group.match})" for group in groups if group.match)
+            rest = f"For all that others leave, add {{match: '^(?!.*(?:{others}))', scale: 1}}."
+            raise ModelError(
+                f"layerwise_lr: {name} is in {places} of `groups`; each parameter must be in exactly one. "
+                + (f"The parts are {', '.join(PARTS)}." if depths else rest)
+            )
     for group in groups:
         if group.part is None and not any(group in found for found in matches.values()):
+            names = ", ".join(list(known)[:3])
             raise ModelError(
-                f"layerwise_lr: the pattern {group.match!r} of `groups` matches no parameter; the model has "
-                f"{_some(list(known))}."
+                f"layerwise_lr: the pattern {group.match!r} matches no parameter; the model has {names} ..."
             )
     return [
         RatePlace(group.place, [known[name] for name, found in trained.items() if group in found], group)
         for group in groups
     ]
-
-
-def _for_the_rest(groups: Sequence[RateGroup]) -> str:
-    """What to add so that every parameter is in a group."""
-    from fairtune.models.depth import PARTS
-
-    if parts := {group.part for group in groups if group.part}:
-        return f"The parts are {', '.join(PARTS)}; add {', '.join(part for part in PARTS if part not in parts) or 'patterns'}."
-    others = "|".join(f"(?:{group.match})" for group in groups)
-    return f"For all that others leave, add {{match: '^(?!.*(?:{others}))', scale: 1}}."
-
-
-def _depths(model: nn.Module) -> Depths:
-    from fairtune.models.depth import find_depths
-
-    try:
-        return find_depths(model)
-    except ModelError as error:
-        raise ModelError(
-            f"layerwise_lr: {error} Give `groups`, patterns of parameter names with their rates."
-        ) from None
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
 
 
 @register

@@ -1,44 +1,17 @@
-"""What losses of classes share: logits and labels checked, in single precision at least; and a loss for transformers' `Trainer`."""
+"""What losses of classes share: single precision, and their form for transformers' `Trainer`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-from fairtune.core.errors import DataError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-def of_batch(logits: Tensor, labels: Tensor) -> Tensor:
-    """The logits of a batch, [batch, classes], in single precision where they were in half: a loss is small numbers.
-
-    Raises:
-        DataError: they do not go with the labels, [batch].
-    """
-    if logits.ndim != 2 or labels.ndim != 1 or len(logits) != len(labels):
-        raise DataError(
-            f"logits are {list(logits.shape)} and labels {list(labels.shape)}; a loss of classes takes [batch, classes] and "
-            "[batch]."
-        )
-    return in_single(logits)
-
-
 def in_single(logits: Tensor) -> Tensor:
-    """Half precision made single; single and double as they are."""
+    """Half precision made single, since a loss is small numbers; single and double as they are."""
     return logits.float() if logits.element_size() < 4 else logits
-
-
-def weights_of(weights: Sequence[float], logits: Tensor) -> Tensor:
-    """The weight of each class beside its logits.
-
-    Raises:
-        DataError: there are not as many as classes.
-    """
-    if len(weights) != logits.shape[1]:
-        raise DataError(f"{len(weights)} weights were given, but the logits are of {logits.shape[1]} classes.")
-    return logits.new_tensor(weights)
 
 
 def trainer_loss(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:

@@ -41,13 +41,12 @@ UNFIT_TYPES = {
     "xlora": "it mixes adapters that are trained already",
 }
 """Adapter types that need more than a model and its batches, or give more than a model."""
-_FROM_DATA = "this start is computed from data by a script of its own"
 _OWN_LOSS = "its own term of the loss is left to the caller"
 _OWN_LOADING = (
     "the library would load that tokenizer by itself, from anywhere, and ask in the terminal whether to run its code; use "
     "`prompt_tuning_init: SAMPLE_VOCAB` or RANDOM"
 )
-_UNFIT_VALUES = {("init_lora_weights", value): _FROM_DATA for value in ("eva", "corda", "lora_ga")}
+_FROM_DATA = dict.fromkeys(("eva", "corda", "lora_ga"), "this start is computed from data by a script of its own")
 _UNFIT_FIELDS = {
     "use_asa": "what it keeps from step to step is lost when a run is interrupted",
     "arrow_config": "it mixes adapters that are trained already",
@@ -118,45 +117,22 @@ def adapter_types() -> Mapping[str, type[Any]]:
 
 
 @cache
-def _fields(name: str) -> Mapping[str, AdapterField]:
-    """The fields of an adapter type that a study can give."""
+def _fields(name: str) -> Mapping[str, TypeAdapter[Any]]:
+    """The fields of an adapter type that a study can give, and what each takes."""
     config = adapter_types()[name]
-    hints, found = get_type_hints(config), {}
+    hints = get_type_hints(config)
+    found: dict[str, TypeAdapter[Any]] = {}
     for field in dataclasses.fields(config):
         if field.init and field.name not in INFRASTRUCTURE:
             hint = hints[field.name]
+            for word in re.findall(r"'(\w+_)\[[^']*\]'", str(hint)):  # `pissa_niter_[number of iters]` in the library
+                hint |= Annotated[str, Field(pattern=rf"^{word}\w{{1,3}}$")]
             help = field.metadata.get("help", "")
-            text = " ".join(help) if isinstance(help, tuple) else help  # by a comma too many
-            found[field.name] = AdapterField(
-                TypeAdapter(hint | None if field.default is None else hint),
-                tuple(re.findall(r"'(\w+_)\[[^']*\]'", str(hint))),
-                " ".join(text.split()),
-            )
+            help = help if isinstance(help, str) else " ".join(help)
+            hint = hint | None if field.default is None else hint
+            described: Any = Annotated[hint, Field(description=" ".join(help.split()))]
+            found[field.name] = TypeAdapter(described)
     return found
-
-
-@dataclasses.dataclass(frozen=True)
-class AdapterField:
-    """What a field of the library's config takes.
-
-    Args:
-        beginnings: of words that end in something of the user's, which the library's annotation has as `name_[something]`.
-    """
-
-    type: TypeAdapter[Any]
-    beginnings: tuple[str, ...]
-    help: str
-
-    def read(self, value: Any) -> Any:
-        """The value, a whole number as the fraction that the field holds.
-
-        Raises:
-            ValueError: it is of another type.
-        """
-        if isinstance(value, str) and any(re.fullmatch(rf"{word}\w{{1,3}}", value) for word in self.beginnings):
-            return value
-        found = self.type.validate_json(json.dumps(value, allow_nan=False), strict=True)  # lists may be sets or tuples
-        return found if isinstance(found, float) else value
 
 
 def _checked(name: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,23 +147,24 @@ def _checked(name: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(name, str) or name not in {*known, "dora"}:
         unfit = UNFIT_TYPES.get(name) if isinstance(name, str) else None
         problem = f"a study cannot train {name}: {unfit}" if unfit else _unknown("type", name, sorted({*known, "dora"}))
-        raise _refusal({"type": (name, problem)})
+        raise _refusal([("type", name, problem)])
     name = "lora" if dora else name
-    allowed = {field: found for field, found in _fields(name).items() if field not in dora}
+    allowed = {field: adapter for field, adapter in _fields(name).items() if field not in dora}
     taken: dict[str, Any] = {}
-    problems: dict[str, tuple[Any, PydanticCustomError | str]] = {}
+    problems: list[tuple[str, Any, PydanticCustomError | str]] = []
     for field, value in settings.items():
-        reason = _UNFIT_VALUES.get((field, str(value))) or _UNFIT_FIELDS.get(field)
+        reason = _UNFIT_FIELDS.get(field) or (_FROM_DATA.get(str(value)) if field == "init_lora_weights" else None)
         if field not in allowed:
-            problems[field] = (value, _unknown(f"field of {known[name].__name__}", field, allowed))
+            problems.append((field, value, _unknown(f"field of {known[name].__name__}", field, allowed)))
         elif reason and value is not None and value is not False:
-            problems[field] = (value, f"a study cannot use {shown(value)} here: {reason}")
+            problems.append((field, value, f"a study cannot use {shown(value)} here: {reason}"))
         else:
-            try:
-                taken[field] = allowed[field].read(value)
+            try:  # as JSON, in which lists may be sets or tuples
+                found = allowed[field].validate_json(json.dumps(value, allow_nan=False), strict=True)
+                taken[field] = found if isinstance(found, float) else value
             except (TypeError, ValueError):
-                fragment = {**allowed[field].type.json_schema(), "description": allowed[field].help}
-                problems[field] = (value, PydanticCustomError("field", "another type", {"fragment": fragment}))
+                fragment = {"fragment": allowed[field].json_schema()}
+                problems.append((field, value, PydanticCustomError("field", "another type", fragment)))
     if problems:
         raise _refusal(problems)
     try:
@@ -195,7 +172,7 @@ def _checked(name: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     except Exception as error:  # the library raises what it likes
         text = f"the PEFT library refuses this: {_first_line(error)}"
         place = next((field for field in settings if f"`{field}`" in text), None)
-        raise (_refusal({place: (settings[place], text)}) if place else ValueError(text)) from None
+        raise (_refusal([(place, settings[place], text)]) if place else ValueError(text)) from None
     return {"type": name, **taken, **dora}
 
 
@@ -210,12 +187,12 @@ def _unknown(what: str, name: Any, allowed: Any) -> PydanticCustomError:
     return PydanticCustomError("unknown", "unknown", {"what": what, "name": str(name)[:60], "allowed": list(allowed)})
 
 
-def _refusal(problems: Mapping[str, tuple[Any, PydanticCustomError | str]]) -> ValidationError:
+def _refusal(problems: Sequence[tuple[str, Any, PydanticCustomError | str]]) -> ValidationError:
     details = [
         InitErrorDetails(type="value_error", loc=(field,), input=value, ctx={"error": problem})
         if isinstance(problem, str)
         else InitErrorDetails(type=problem, loc=(field,), input=value)
-        for field, (value, problem) in problems.items()
+        for field, value, problem in problems
     ]
     return ValidationError.from_exception_data("peft", details)
 
@@ -313,9 +290,7 @@ class Peft(Method):
         except NotImplementedError:
             return model
         for name, module in list(merged.named_modules()):
-            if isinstance(
-                module, AuxiliaryTrainingWrapper
-            ):  # the merging of some adapter types leaves the head wrapped
+            if isinstance(module, AuxiliaryTrainingWrapper):  # some adapter types leave the head wrapped
                 trained = module.unload_and_optionally_merge_module(merge=True, safe_merge=False, adapter_names=None)
                 merged.set_submodule(name, trained)
         return merged

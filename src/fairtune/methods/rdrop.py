@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from fairtune.core.errors import DataError, RunFailure
+from fairtune.core.errors import RunFailure
 from fairtune.methods.base import Batch, Method, Moment
 from fairtune.methods.config import MethodConfig
-from fairtune.methods.losses import in_single, of_batch
+from fairtune.methods.losses import in_single
 from fairtune.methods.registry import register
 from fairtune.settings.values import Number
 
@@ -35,7 +35,6 @@ class RDropConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """Nothing is doubled and nothing is added."""
         return self.alpha == 0
 
     @property
@@ -76,14 +75,12 @@ def rdrop_loss(
     """
     from torch.nn.functional import cross_entropy
 
-    logits = of_batch(logits, labels)
+    logits = in_single(logits)  # once, so that both gradients are added in single precision
     return (loss or cross_entropy)(logits, labels) + alpha * divergence(logits)
 
 
 def _halves(logits: Tensor) -> Tensor:
     """The first and the second pass, [2, batch, classes], in single precision at least."""
-    if logits.ndim != 2 or len(logits) % 2:
-        raise DataError(f"logits are {list(logits.shape)}; those of a doubled batch are [2 x batch, classes].")
     return in_single(logits).reshape(2, len(logits) // 2, -1)
 
 

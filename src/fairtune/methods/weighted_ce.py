@@ -12,7 +12,7 @@ from fairtune.core.errors import ModelError
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.methods.class_weights import ClassWeights, all_equal, in_words, problem, resolved
 from fairtune.methods.config import MethodConfig
-from fairtune.methods.losses import of_batch, weights_of
+from fairtune.methods.losses import in_single
 from fairtune.methods.registry import register
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ class WeightedCEConfig(MethodConfig):
 
     @property
     def idle(self) -> bool:
-        """Equal weights cancel out."""
         return all_equal(self.weights)
 
     def data_problem(self, examples: int, labels: Sequence[str]) -> str | None:  # noqa: ARG002
@@ -44,16 +43,14 @@ def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Sequence[flo
     """sum(w l) / sum(w) over a batch, as `torch.nn.CrossEntropyLoss(weight)` has it, in single precision.
 
     Args:
-        logits: [batch, classes].
-        labels: classes from 0, [batch].
         weights: one for each class, above 0.
     """
     from torch.nn.functional import cross_entropy
 
     if not all(math.isfinite(weight) and weight > 0 for weight in weights):
         raise ModelError(f"weights are {list(weights)}; allowed are numbers above 0")
-    logits = of_batch(logits, labels)
-    return cross_entropy(logits, labels, weight=weights_of(weights, logits))
+    logits = in_single(logits)
+    return cross_entropy(logits, labels, weight=logits.new_tensor(weights))
 
 
 @register

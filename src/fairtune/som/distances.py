@@ -44,12 +44,7 @@ def winners_of(cells: Tensor, x: Tensor, prototypes: Tensor) -> Winners:
 
 
 def has_topographic_error(distances: Tensor, steps: Tensor) -> Tensor:
-    """Which examples have two nearest cells that are not neighbours.
-
-    Args:
-        distances: how far the examples are from all cells, [examples, cells].
-        steps: distances between cells on the grid, [cells, cells].
-    """
+    """Which examples have two nearest cells that are more than one step apart on the grid."""
     first = distances.argmin(1)
     if distances.shape[1] == 1:
         return torch.zeros_like(first, dtype=torch.bool)

@@ -24,7 +24,6 @@ from fairtune.som.moves import move_batch, move_one_by_one
 from fairtune.som.schedules import radius_at, rate_at
 
 UPDATES = ("batch", "sequential")
-STARTS = ("examples", "present")
 ROWS_AT_ONCE = 1024
 """How many examples a whole pass looks at together."""
 
@@ -35,7 +34,6 @@ class SOM(nn.Module):
     Cells are numbered as in `Grid`. A cell's label is -1 until a labelling pass gives it one.
 
     Args:
-        features: width of the examples.
         grid: cells per side, or (columns, rows).
         classes: how many classes labels may come from; 0 for a map without labels.
         update: `batch` moves to a whole batch in one go; `sequential` is the classic way, example by example.
@@ -63,7 +61,8 @@ class SOM(nn.Module):
     ) -> None:
         super().__init__()
         self.grid = Grid.of(grid, topology)
-        _check_width(features)
+        if features < 1:
+            raise ModelError(f"features: {features} is not a width; give a whole number of at least 1")
         if classes < 0 or classes == 1:
             raise ModelError(f"classes: {classes} cannot be told apart; give at least 2, or 0 for a map without labels")
         if update not in UPDATES:
@@ -87,14 +86,7 @@ class SOM(nn.Module):
 
     @property
     def features(self) -> int:
-        """Width of the examples."""
         return self.prototypes.shape[1]
-
-    def extra_repr(self) -> str:
-        grid = self.grid
-        return (
-            f"features={self.features}, {grid.columns}x{grid.rows} {grid.topology}, classes={self.classes}, {self.mode}"
-        )
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
         """Goes to a device or to float64 with its model, but keeps its precision where the model goes to half precision."""
@@ -126,12 +118,11 @@ class SOM(nn.Module):
         """The classes of so many examples as whole numbers on the map's device; refused if they do not fit."""
         classes = torch.as_tensor(classes)
         self._require_classes()
-        if classes.shape != (examples,):
+        if classes.shape != (examples,) or classes.is_floating_point() or classes.dtype == torch.bool:
             raise ModelError(
-                f"map: classes of shape {list(classes.shape)} do not fit {examples} examples; give one per row"
+                f"map: classes are {classes.dtype} of shape {list(classes.shape)}; give one whole number from 0 to "
+                f"{self.classes - 1} for each of the {examples} examples"
             )
-        if classes.is_floating_point() or classes.is_complex() or classes.dtype == torch.bool:
-            raise ModelError(f"map: classes are {classes.dtype}; give whole numbers from 0 to {self.classes - 1}")
         classes = classes.detach().to(device=self.prototypes.device, dtype=torch.int64)
         if examples:
             low, high = (int(end) for end in torch.stack(classes.aminmax()))
@@ -204,8 +195,7 @@ class SOM(nn.Module):
         """Trains the map on the examples, in another order each epoch, then labels it if labels are given.
 
         Args:
-            radius: (high, low), see `radius_at`.
-            rate: (high, low), see `rate_at`.
+            radius, rate: (high, low), see `fairtune.som.schedules`.
             start: from examples drawn at random, or from the present prototypes.
             seed: of the start and the order.
         """
@@ -219,12 +209,8 @@ class SOM(nn.Module):
             )
         if labels is not None and bool((labels == labels[0]).all()):
             raise DataError(f"map: all examples are of class {int(labels[0])}; labels need at least two classes")
-        for end in (0, 1):
-            _check_step(radius[end], rate[end])
-        if epochs < 1 or batch_size < 1:
-            raise ModelError(f"fit: epochs {epochs} and batch_size {batch_size} must be at least 1")
-        if start not in STARTS:
-            raise ModelError(f"start: '{start}' is not known; allowed are {one_of(STARTS)}")
+        if start not in ("examples", "present"):
+            raise ModelError(f"start: '{start}' is not known; allowed are examples and present")
         generator = torch.Generator().manual_seed(seed)
         if start == "examples":
             chosen = torch.randperm(len(rows), generator=generator)[: self.grid.cells]
@@ -247,7 +233,6 @@ class SOM(nn.Module):
 
     def resize(self, features: int) -> None:
         """Makes room for prototypes of another width, before a state of that width is loaded; the present ones are lost."""
-        _check_width(features)
         self.prototypes = self.prototypes.new_zeros(self.grid.cells, features)
 
     def labelling(self) -> Labelling:
@@ -300,11 +285,6 @@ class SOM(nn.Module):
             raise ModelError(
                 "map: it was made without classes, so its cells have no labels; make it with SOM(..., classes=n)"
             )
-
-
-def _check_width(features: int) -> None:
-    if features < 1:
-        raise ModelError(f"features: {features} is not a width; give a whole number of at least 1")
 
 
 def _check_step(radius: int, rate: float) -> None:

@@ -226,7 +226,7 @@ class TrainingRun:
         moment = Moment(
             model=self.model, optimizer=self.optimizer, step=now.step, total_steps=self.total_steps, epoch=now.epoch,
             train_batches=self._train_pass, record=self._record, warn=self.warn,
-            copies=[copies for method in self.methods if (copies := method.copies())],
+            methods=self.methods,
         )  # fmt: skip
         with self.clock.measure("method" if hook == "after_step" else "epoch"):
             for method in self.methods:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
@@ -19,7 +19,7 @@ from fairtune.methods.registry import registered
 from fairtune.models.model_parts import token_embeddings
 
 if TYPE_CHECKING:
-    from fairtune.methods.adversarial import AscentConfig, FreeLBConfig, Norm
+    from fairtune.methods.adversarial import AdversarialConfig, AscentConfig, FreeLBConfig, Norm
 
 METHODS = ("fgm", "pgd", "freelb")
 NOT_LOOKED_UP = (
@@ -27,41 +27,34 @@ NOT_LOOKED_UP = (
 )
 
 
-@dataclass(frozen=True)
-class Ball:
-    """What a perturbation may be: rows that are no longer than epsilon."""
+def climbed(delta: Tensor | None, gradient: Tensor, size: float, config: AdversarialConfig) -> Tensor:
+    """A perturbation after a step of this size up the loss, brought back to rows no longer than epsilon.
 
-    epsilon: float
-    norm: Norm
+    Args:
+        delta: None is no perturbation yet.
+    """
+    step = size * directions(gradient, config.norm)
+    delta = step if delta is None else delta + step
+    if config.norm == "linf":
+        return delta.clamp(-config.epsilon, config.epsilon)
+    length = _over_rows(delta.flatten(1).norm(dim=1), delta)
+    return torch.where(length > config.epsilon, delta * (config.epsilon / length), delta)
 
-    def moved(self, delta: Tensor | None, gradient: Tensor, size: float) -> Tensor:
-        """The perturbation after a step of this size up the loss, brought back into the ball.
 
-        Args:
-            delta: None is no perturbation yet.
-            gradient: of the loss at the perturbation, at any scale.
-        """
-        step = size * directions(gradient, self.norm)
-        delta = step if delta is None else delta + step
-        if self.norm == "linf":
-            return delta.clamp(-self.epsilon, self.epsilon)
-        length = _over_rows(delta.flatten(1).norm(dim=1), delta)
-        return torch.where(length > self.epsilon, delta * (self.epsilon / length), delta)
+def draw_start(real: Tensor, width: int, config: FreeLBConfig) -> Tensor:
+    """A random place in the ball, [rows, length, width], as FreeLB starts; padding draws nothing.
 
-    def draw_start(self, real: Tensor, width: int) -> Tensor:
-        """A random place in the ball, [rows, length, width], as FreeLB starts; padding draws nothing.
+    Of l2 each entry is uniform within epsilon / sqrt(entries), as published; of linf within epsilon.
 
-        Of l2 each entry is uniform within epsilon / sqrt(entries), as published; of linf within epsilon.
-
-        Args:
-            real: which tokens are not padding, [rows, length].
-        """
-        draws = torch.rand(int(real.sum()), width, device=real.device) * 2 - 1
-        delta = torch.zeros(*real.shape, width, device=real.device)
-        delta[real] = self.epsilon * draws
-        if self.norm == "l2":
-            delta /= _over_rows((real.sum(dim=1) * width).clamp(min=1).float().sqrt(), delta)
-        return delta
+    Args:
+        real: which tokens are not padding, [rows, length].
+    """
+    draws = torch.rand(int(real.sum()), width, device=real.device) * 2 - 1
+    delta = torch.zeros(*real.shape, width, device=real.device)
+    delta[real] = config.epsilon * draws
+    if config.norm == "l2":
+        delta /= _over_rows((real.sum(dim=1) * width).clamp(min=1).float().sqrt(), delta)
+    return delta
 
 
 def directions(gradient: Tensor, norm: Norm) -> Tensor:
@@ -80,37 +73,25 @@ def _over_rows(values: Tensor, like: Tensor) -> Tensor:
     return values.view(-1, *[1] * (like.ndim - 1))
 
 
-class Lookup:
-    """The token vectors of one pass, [batch, length, width], as the model goes on with them."""
-
-    vectors: Tensor | None = None
-
-    @property
-    def gradient(self) -> Tensor:
-        """Of the loss, after backward."""
-        if self.vectors is None or self.vectors.grad is None:
-            raise ModelError("adversarial training: the loss does not depend on the token embeddings.")
-        return self.vectors.grad
-
-
 @contextmanager
-def lookup(embeddings: nn.Module, change: Callable[[Tensor], Tensor] = lambda vectors: vectors) -> Iterator[Lookup]:
-    """One pass through the model, in which the token vectors can be changed, and their gradient is kept.
+def lookup(
+    embeddings: nn.Module, change: Callable[[Tensor], Tensor] = lambda vectors: vectors
+) -> Iterator[list[Tensor]]:
+    """One pass through the model, in which the token vectors can be changed, and their gradient is kept; gives a list of them.
 
     Args:
-        change: takes the vectors and gives those to go on with. It is asked once: an embedding that a decoder looks up in again
-            gives it its own.
+        change: asked once; an embedding that a decoder looks up in again gives it its own.
     """
-    found = Lookup()
+    found: list[Tensor] = []
 
     def at_output(_: nn.Module, __: object, output: Tensor) -> Tensor | None:
-        if found.vectors is not None:
+        if found:
             return None
         vectors = change(output)
         if not vectors.requires_grad:  # frozen embeddings; no leaf, as a leaf may not be changed in place
             vectors = vectors.detach().requires_grad_().clone()
         vectors.retain_grad()
-        found.vectors = vectors
+        found.append(vectors)
         return vectors
 
     hook = embeddings.register_forward_hook(at_output)
@@ -118,34 +99,33 @@ def lookup(embeddings: nn.Module, change: Callable[[Tensor], Tensor] = lambda ve
         yield found
     finally:
         hook.remove()
-    if found.vectors is None:
+    if not found:
         raise ModelError(NOT_LOOKED_UP)
 
 
 def real_tokens(batch: Batch, vectors: Tensor) -> Tensor:
-    """Which tokens are no padding, [batch, length]; all, where there is no mask.
-
-    Raises:
-        ModelError: the mask and the vectors are not of the same examples.
-    """
-    if vectors.ndim != 3:
-        raise ModelError(
-            f"adversarial training: the token embeddings give vectors of shape {list(vectors.shape)}, not [batch, length, width]."
-        )
+    """Which tokens are no padding, [batch, length]; all, where there is no mask."""
     mask = batch.get("attention_mask")
     if mask is None:
         return torch.ones(vectors.shape[:2], dtype=torch.bool, device=vectors.device)
-    more = vectors.shape[1] - mask.shape[1] if mask.ndim == 2 else -1
-    if more < 0 or len(mask) != len(vectors):
+    if mask.ndim != 2 or vectors.ndim != 3 or len(mask) != len(vectors) or mask.shape[1] > vectors.shape[1]:
         raise ModelError(
             f"adversarial training: the attention mask has shape {list(mask.shape)}, but the token vectors are "
             f"{list(vectors.shape)}; the mask must be [batch, length]."
         )
-    return nn.functional.pad(mask.bool(), (0, more))  # models that attend in blocks fill up on the right
+    # models that attend in blocks fill up on the right
+    return nn.functional.pad(mask.bool(), (0, vectors.shape[1] - mask.shape[1]))
 
 
-def of_real_tokens(gradient: Tensor, batch: Batch) -> Tensor:
-    """The gradient in fp32, zero at padding."""
+def of_real_tokens(seen: Sequence[Tensor], batch: Batch) -> Tensor:
+    """The gradient of the vectors of a lookup, after backward."""
+    if seen[0].grad is None:
+        raise ModelError("adversarial training: the loss does not depend on the token embeddings.")
+    return _masked(seen[0].grad, batch)
+
+
+def _masked(gradient: Tensor, batch: Batch) -> Tensor:
+    """In fp32, zero at padding."""
     return gradient.float().where(real_tokens(batch, gradient)[..., None], 0.0)
 
 
@@ -159,18 +139,17 @@ class Outputs:
     def watched(self) -> Iterator[Callable[[], Tensor]]:
         """A pass without a perturbation; after it, the function gives its gradient."""
         with lookup(self.embeddings) as seen:
-            yield lambda: of_real_tokens(seen.gradient, self.step.batch)
+            yield lambda: of_real_tokens(seen, self.step.batch)
 
     def gradient(self, delta: Tensor | None) -> Tensor:
         """The gradient of the loss at a perturbation, by a pass that leaves no gradients in the parameters."""
         with lookup(self.embeddings) if delta is None else self.moved(delta) as seen:
             loss = self.step.forward()
-        assert seen.vectors is not None, "or the lookup would have raised"
         # Scaled as backward scales it: half precision would lose small gradients. The scale itself makes no difference.
-        (gradient,) = torch.autograd.grad(loss * self.step.scale, seen.vectors)
-        return of_real_tokens(gradient, self.step.batch)
+        (gradient,) = torch.autograd.grad(loss * self.step.scale, seen)
+        return _masked(gradient, self.step.batch)
 
-    def moved(self, delta: Tensor) -> AbstractContextManager[Lookup]:
+    def moved(self, delta: Tensor) -> AbstractContextManager[list[Tensor]]:
         """A pass with a perturbation."""
         return lookup(self.embeddings, lambda vectors: vectors + delta.to(vectors.dtype))
 
@@ -180,7 +159,13 @@ class Table:
 
     def __init__(self, step: Step) -> None:
         self.step, self.embeddings = step, token_embeddings(step.model)
-        self.weight = table_of(self.embeddings)
+        weight = getattr(self.embeddings, "weight", None)
+        if not isinstance(weight, nn.Parameter) or not weight.requires_grad:
+            raise ModelError(
+                "`target: table` moves the weights of the token embeddings along their gradient, but they are frozen; use "
+                "`target: output`."
+            )
+        self.weight = weight
 
     @contextmanager
     def watched(self) -> Iterator[Callable[[], Tensor]]:
@@ -199,7 +184,8 @@ class Table:
             found = torch.autograd.grad(loss * self.step.scale, self.weight, allow_unused=True)
         return self._own(found)
 
-    def _own(self, found: Sequence[Tensor | None]) -> Tensor:
+    @staticmethod
+    def _own(found: Sequence[Tensor | None]) -> Tensor:
         if found[0] is None:
             raise ModelError(NOT_LOOKED_UP)
         return found[0][None]
@@ -217,21 +203,6 @@ class Table:
     def _write(self, value: Tensor) -> None:
         self.weight.copy_(value)
         torch.clear_autocast_cache()  # it may hold the old weights of a head that is tied to the table
-
-
-def table_of(embeddings: nn.Module) -> nn.Parameter:
-    """The weights of token embeddings.
-
-    Raises:
-        ModelError: they are frozen.
-    """
-    weight = getattr(embeddings, "weight", None)
-    if not isinstance(weight, nn.Parameter) or not weight.requires_grad:
-        raise ModelError(
-            "`target: table` moves the weights of the token embeddings along their gradient, but they are frozen; use "
-            "`target: output`."
-        )
-    return weight
 
 
 @contextmanager
@@ -260,12 +231,12 @@ def _moved_at_call(place: Outputs | Table, find: Callable[[], Tensor]) -> Iterat
 def learn_after_ascent(config: AscentConfig, step: Step, proceed: Callable[[], Tensor]) -> Tensor:
     """FGM and PGD: steps up the loss lead to a perturbation, which is then learned from."""
     place = (Table if config.target == "table" else Outputs)(step)
-    ball, (steps, size) = Ball(config.epsilon, config.norm), config.ascent
+    steps, size = config.ascent
 
     def climb(gradient: Tensor) -> Tensor:
-        delta = ball.moved(None, gradient, size)
+        delta = climbed(None, gradient, size, config)
         for _ in range(steps - 1):
-            delta = ball.moved(delta, place.gradient(delta), size)
+            delta = climbed(delta, place.gradient(delta), size, config)
         return delta
 
     if not config.clean:
@@ -283,7 +254,7 @@ def learn_while_moving(config: FreeLBConfig, step: Step, proceed: Callable[[], T
     """FreeLB: several passes, between which the perturbation moves. As published, all have the dropout of the first."""
     clean = proceed() if config.clean else None
     embeddings, losses = token_embeddings(step.model), list[Tensor]()
-    ball, delta, generators = Ball(config.epsilon, config.norm), cast(Tensor | None, None), list[Tensor]()
+    delta, generators = cast(Tensor | None, None), list[Tensor]()
 
     def perturb(vectors: Tensor) -> Tensor:
         nonlocal delta, generators
@@ -291,7 +262,7 @@ def learn_while_moving(config: FreeLBConfig, step: Step, proceed: Callable[[], T
         if vectors.device.type != "cpu":
             sources.append(torch.get_device_module(vectors.device))
         if delta is None:
-            delta = ball.draw_start(real_tokens(step.batch, vectors), vectors.shape[2])
+            delta = draw_start(real_tokens(step.batch, vectors), vectors.shape[2], config)
             generators = [source.get_rng_state() for source in sources]
         else:
             for source, state in zip(sources, generators, strict=True):
@@ -308,7 +279,7 @@ def learn_while_moving(config: FreeLBConfig, step: Step, proceed: Callable[[], T
                     step.backward(loss)
                     losses.append(loss.detach())
             if number < config.steps - 1:
-                delta = ball.moved(delta, of_real_tokens(seen.gradient, step.batch), config.step_size)
+                delta = climbed(delta, of_real_tokens(seen, step.batch), config.step_size, config)
     return torch.stack(losses).mean() if clean is None else clean
 
 
@@ -332,38 +303,6 @@ def _averaged(model: nn.Module, passes: int) -> Iterator[None]:
             parameter.grad /= passes
             if earlier is not None:
                 parameter.grad += earlier
-
-
-@dataclass(frozen=True)
-class _OwnPass:
-    """A batch's way through the model as a user's loop has it: what is needed of a `Step`."""
-
-    model: nn.Module
-    batch: Batch
-    scale: float
-    given_forward: Callable[[], Tensor] | None
-    given_backward: Callable[[Tensor], object] | None
-
-    def forward(self) -> Tensor:
-        if self.given_forward is not None:
-            return self.given_forward()
-        loss: Tensor | None = self.model(**self.batch).loss
-        if loss is None:
-            raise FairtuneError(
-                "adversarial_backward: the model gave no loss; put `labels` into the batch, or give `forward`."
-            )
-        return loss
-
-    def backward(self, loss: Tensor) -> None:
-        if self.given_backward is None:
-            (loss * self.scale).backward()  # type: ignore[no-untyped-call]
-        else:
-            self.given_backward(loss)
-
-    def whole(self) -> Tensor:
-        loss = self.forward()
-        self.backward(loss)
-        return loss.detach()
 
 
 def adversarial_backward(
@@ -395,7 +334,27 @@ def adversarial_backward(
         raise FairtuneError(
             f"adversarial_backward: unknown method {method!r}; allowed: {', '.join(METHODS)}.{nearest(method, METHODS)}"
         )
+
+    def own_forward() -> Tensor:
+        loss: Tensor | None = model(**batch).loss
+        if loss is None:
+            raise FairtuneError(
+                "adversarial_backward: the model gave no loss; put `labels` into the batch, or give `forward`."
+            )
+        return loss
+
+    def own_backward(loss: Tensor) -> None:
+        (loss * scale).backward()  # type: ignore[no-untyped-call]
+
+    step: Any = SimpleNamespace(
+        model=model, batch=batch, scale=scale, forward=forward or own_forward, backward=backward or own_backward
+    )
+
+    def proceed() -> Tensor:
+        loss: Tensor = step.forward()
+        step.backward(loss)
+        return loss.detach()
+
     chosen: Any = registered()[method]
-    one = _OwnPass(model, batch, scale, forward, backward)
-    loss: Tensor = chosen(chosen.config_class.read(settings, "adversarial_backward")).around_backward(one, one.whole)
+    loss: Tensor = chosen(chosen.config_class.read(settings, "adversarial_backward")).around_backward(step, proceed)
     return loss

@@ -72,17 +72,13 @@ class BPSOMConfig(MethodConfig):
     )
 
     @model_validator(mode="after")
-    def _falling(self) -> BPSOMConfig:
+    def _possible(self) -> BPSOMConfig:
         for name in ("som_lr", "radius"):
             high, low = getattr(self, name)
             if high < low:
                 raise ValueError(
                     f"{name} is [{high}, {low}], but it falls from the first to the last; give the larger one first"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _of_a_size(self) -> BPSOMConfig:
         if self.hidden * self.cells > LARGEST_MAP:
             raise ValueError(
                 f"hidden is {self.hidden:,} and grid {self.cells:,} cells, a map of {self.hidden * self.cells:,} weights; allowed: "
@@ -122,13 +118,6 @@ class BPSOMConfig(MethodConfig):
 
 @register
 class BPSOM(Method):
-    """The head, its map's course, the labelling passes, pruning, and what is recorded of them.
-
-    Attributes:
-        units: of the hidden layer as it was drawn, those that are not pruned.
-        passes: labelling passes that were made.
-    """
-
     name, config_class = "bpsom", BPSOMConfig
     needs = frozenset({"whole_batch"})  # the map learns from all of a batch before it pulls any example of it
     excludes = frozenset({"classification head"})
@@ -139,7 +128,9 @@ class BPSOM(Method):
 
     def __init__(self, config: BPSOMConfig, seed: int = 0) -> None:
         super().__init__(config, seed)
-        self.units, self.passes = list(range(config.hidden)), 0
+        self.units = list(range(config.hidden))
+        """Of the hidden layer as it was drawn, those that are not pruned."""
+        self.passes = 0
         self._replaced: tuple[str, ...] = ()
 
     def prepare(self, model: nn.Module) -> nn.Module:

@@ -21,18 +21,16 @@ if TYPE_CHECKING:
 
 
 def relabel(moment: Moment, head: BPSOMHead, units: list[int], config: BPSOMConfig) -> list[int]:
-    """Label the map, prune and record.
-
-    Args:
-        units: numbers of the head's units, as it was drawn.
-
-    Returns:
-        Those that are left.
-    """
+    """Label the map, prune and record; gives the units that are left, by their numbers in the head as it was drawn."""
     start, som = time.perf_counter(), head.som
-    assert som is not None, "the method always has a map"
     labelling = _labelling_pass(moment, head, som)
-    keep, std = _kept(labelling, config.prune, moment), labelling.std
+    std, threshold = labelling.std, config.prune
+    keep = torch.ones_like(std, dtype=torch.bool) if threshold is None else units_to_keep(std, threshold)
+    if threshold is not None and len(std) > 1 and float(std.max()) <= threshold:
+        moment.warn(
+            f"bpsom: at step {moment.step} every one of the {len(std)} hidden units varied by no more than prune "
+            f"({threshold:g}); the one that varies most, by {float(std.max()):.2g}, was kept, or the head would have none."
+        )
     numbers = torch.tensor(units)
     arrays = {
         "prototypes": som.prototypes.float(), "labels": som.labels, "reliability": som.reliability.float(),
@@ -49,7 +47,7 @@ def relabel(moment: Moment, head: BPSOMHead, units: list[int], config: BPSOMConf
         "seconds": time.perf_counter() - start,
     }
     if not bool(keep.all()):
-        prune(head, keep, labelling.mean, moment.optimizer, copies_of(head, moment.model, moment.copies))
+        prune(head, keep, labelling.mean, moment.optimizer, copies_of(head, moment))
         units = numbers[keep.cpu()].tolist()
     names = cast(Any, moment.model).config.id2label
     moment.record(
@@ -60,18 +58,6 @@ def relabel(moment: Moment, head: BPSOMHead, units: list[int], config: BPSOMConf
         threshold=head.reliability, prune=config.prune, **figures,
     )  # fmt: skip
     return units
-
-
-def _kept(labelling: Labelling, threshold: float | None, moment: Moment) -> Tensor:
-    std = labelling.std
-    if threshold is None:
-        return torch.ones_like(std, dtype=torch.bool)
-    if not bool((std > threshold).any()) and len(std) > 1:
-        moment.warn(
-            f"bpsom: at step {moment.step} every one of the {len(std)} hidden units varied by no more than prune "
-            f"({threshold:g}); the one that varies most, by {float(std.max()):.2g}, was kept, or the head would have none."
-        )
-    return units_to_keep(std, threshold)
 
 
 def _labelling_pass(moment: Moment, head: BPSOMHead, som: SOM) -> Labelling:

@@ -51,7 +51,7 @@ class BPSOMHead(nn.Module):
 
     Args:
         hidden: units between.
-        grid: cells per side, or (columns, rows); None is a head without a map.
+        grid: cells per side, or (columns, rows).
         alpha: 0 lets the map watch only.
         reliability: the least that a prototype must have to pull.
 
@@ -60,7 +60,6 @@ class BPSOMHead(nn.Module):
         loss_scale: what the loss is multiplied by before it goes back, where it is: accumulation, a loss scaler.
     """
 
-    som: SOM | None
     used: Tensor
     seen: Tensor
 
@@ -70,7 +69,7 @@ class BPSOMHead(nn.Module):
         classes: int,
         *,
         hidden: int = 128,
-        grid: int | Sequence[int] | None = 20,
+        grid: int | Sequence[int] = 20,
         alpha: float = 0.25,
         reliability: float = 0.95,
         topology: Topology = "rectangular",
@@ -78,16 +77,18 @@ class BPSOMHead(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        _check(features, classes, hidden, alpha, reliability)
+        if min(features, hidden) < 1 or classes < 2 or not (0 <= alpha <= 1 and 0 <= reliability <= 1):
+            raise ModelError(
+                f"BPSOMHead: features is {features}, hidden {hidden}, classes {classes}, alpha {alpha}, reliability {reliability}; "
+                "the first two are at least 1, classes at least 2, the others shares from 0 to 1."
+            )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive(seed, "bpsom", "head"))
             self.hidden = nn.Linear(features, hidden)
             self.out = nn.Linear(hidden, classes)
-        self.som = None
-        if grid is not None:
-            self.som = SOM(hidden, grid, classes, topology=topology, update=update, seed=derive(seed, "bpsom", "map"))
-            self.register_buffer("used", torch.zeros((), dtype=torch.int64))
-            self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        self.som = SOM(hidden, grid, classes, topology=topology, update=update, seed=derive(seed, "bpsom", "map"))
+        self.register_buffer("used", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
         self.alpha, self.reliability = alpha, reliability
         self.radius, self.rate, self.loss_scale = 2, 0.2, 1.0
         self._watches: bool | None = None
@@ -104,8 +105,8 @@ class BPSOMHead(nn.Module):
             labels: classes from 0; used only while gradients are taken in training mode.
         """
         z: Tensor = self.hidden(x)
-        if labels is not None and self.som is not None and self.training and torch.is_grad_enabled():
-            used, pull = self._find_pull(torch.sigmoid(z.detach()), labels, self.som)
+        if labels is not None and self.training and torch.is_grad_enabled():
+            used, pull = self._find_pull(torch.sigmoid(z.detach()), labels)
             z = pulled(z, used, pull, self.alpha) if self.alpha else z
         logits: Tensor = self.out(torch.sigmoid(z))
         return logits
@@ -127,8 +128,6 @@ class BPSOMHead(nn.Module):
         Args:
             batches: encoded texts and their classes, all training examples once.
         """
-        if self.som is None:
-            raise ModelError("this head has no map (grid is None), so there is nothing to label")
         labelling = self.som.labelling()
         with evaluating(self), torch.no_grad():
             for x, classes in batches:
@@ -142,8 +141,9 @@ class BPSOMHead(nn.Module):
         return share
 
     @torch.no_grad()
-    def _find_pull(self, h: Tensor, labels: Tensor, som: SOM) -> tuple[Tensor, Tensor]:
+    def _find_pull(self, h: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Teach the map; which rows it pulls, and how."""
+        som = self.som
         learns, self._watches = self._watches is not False, None if self._watches is None else False
         winners, partial = som.nearest(h, labels)
         cells = partial.cells.clamp(min=0)  # -1 is no cell, not the last one
@@ -155,14 +155,3 @@ class BPSOMHead(nn.Module):
             self.seen += len(h)
         strength = self.loss_scale * self.alpha / len(h) * reliability
         return used, strength[:, None] * (h.to(som.prototypes.dtype) - som.prototypes[cells])
-
-
-def _check(features: int, classes: int, hidden: int, alpha: float, reliability: float) -> None:
-    if features < 1 or hidden < 1:
-        raise ModelError(f"features is {features} and hidden is {hidden}; each must be at least 1")
-    if classes < 2:
-        raise ModelError(f"classes is {classes}; a head tells at least 2 classes apart (BP-SOM is not for regression)")
-    if not 0 <= alpha <= 1:
-        raise ModelError(f"alpha is {alpha}; allowed is 0 (the map only watches) to 1 (only the map's error)")
-    if not 0 <= reliability <= 1:
-        raise ModelError(f"reliability is {reliability}; allowed is a share from 0 to 1, not a percentage")

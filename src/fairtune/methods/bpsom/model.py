@@ -19,15 +19,9 @@ from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.models.causal_classifier import LastTokenClassifier, sees_ahead
 from fairtune.models.folder_safety import CONFIG, check_folder, read_settings
 from fairtune.models.model_parts import base_model, evaluating
-from fairtune.models.transformers_files import (
-    draw_network,
-    explain_failure,
-    make_config,
-)
+from fairtune.models.transformers_files import draw_network, explain_failure, make_config
 
 Pooling = Literal["first", "last"]
-
-
 WEIGHTS = "model.safetensors"
 MODEL_TYPE = "fairtune-bpsom"
 """No model type of transformers, whose own loading would else leave the head out without an error."""
@@ -52,9 +46,6 @@ class BPSOMForSequenceClassification(nn.Module):
     @classmethod
     def of(cls, model: PreTrainedModel, **head_settings: Any) -> BPSOMForSequenceClassification:
         """Take over the base model of a transformers classifier; its own head, and a pooler, are left behind.
-
-        Args:
-            head_settings: of `BPSOMHead`.
 
         Raises:
             ModelError: it does not tell classes apart, or not by the state of one token.
@@ -114,8 +105,6 @@ class BPSOMForSequenceClassification(nn.Module):
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         head, som, config = self.bpsom, self.bpsom.som, self.config
-        grid = None if som is None else [som.grid.columns, som.grid.rows]
-        map_settings = {} if som is None else {"topology": som.grid.topology, "update": som.mode}
         write_json(
             folder / CONFIG,
             {
@@ -127,8 +116,9 @@ class BPSOMForSequenceClassification(nn.Module):
                 "base_model_prefix": self.base_model_prefix,
                 "pooling": self.pooling,
                 "head": {
-                    "features": head.hidden.in_features, "classes": head.out.out_features, "hidden": head.units, "grid": grid,
-                    "alpha": head.alpha, "reliability": head.reliability, **map_settings,
+                    "features": head.hidden.in_features, "classes": head.out.out_features, "hidden": head.units,
+                    "grid": [som.grid.columns, som.grid.rows], "alpha": head.alpha, "reliability": head.reliability,
+                    "topology": som.grid.topology, "update": som.mode,
                 },
                 "base": json.loads(config.to_json_string(use_diff=False)),
             },

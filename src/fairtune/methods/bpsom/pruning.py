@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from fairtune.core.errors import ModelError
+from fairtune.methods.base import Moment
 from fairtune.methods.bpsom.head import BPSOMHead
 
 CUT = {"hidden.weight": 0, "hidden.bias": 0, "out.weight": 1}
@@ -40,10 +41,10 @@ def prune(
         mean: each unit's mean activation over a labelling pass.
         copies: of the head's parameters by their names in it, such as averages; cut likewise, each by its own weights.
     """
-    if keep.shape != (head.units,) or keep.dtype != torch.bool or mean.shape != keep.shape:
-        raise ModelError(f"prune: keep and mean must have one entry for each of the head's {head.units} units")
-    if not bool(keep.any()):
-        raise ModelError("prune: a head cannot be without units; keep at least one")
+    if keep.shape != (head.units,) or keep.dtype != torch.bool or not bool(keep.any()):
+        raise ModelError(
+            f"prune: keep must be a mask of the head's {head.units} units that leaves at least one of them"
+        )
     kept = keep.nonzero().flatten()
     for tensors in (*copies, dict(head.named_parameters())):
         if "out.bias" in tensors:
@@ -51,9 +52,8 @@ def prune(
         for name, dim in CUT.items():
             if name in tensors:
                 _select(tensors[name], dim, kept, optimizer)
-    _note_size(head, len(kept))
-    if head.som is not None:
-        head.som.keep(kept)
+    head.hidden.out_features = head.out.in_features = len(kept)
+    head.som.keep(kept)
 
 
 def resize(head: BPSOMHead, units: int) -> None:
@@ -67,16 +67,16 @@ def resize(head: BPSOMHead, units: int) -> None:
     ):
         parameter.grad = None
         _put(parameter, parameter.data.new_zeros(shape))
-    _note_size(head, units)
-    if head.som is not None:
-        head.som.resize(units)
+    head.hidden.out_features = head.out.in_features = units
+    head.som.resize(units)
 
 
-def copies_of(head: BPSOMHead, model: nn.Module, copies: Sequence[Mapping[str, Tensor]]) -> list[dict[str, Tensor]]:
-    """Of copies of a whole model's parameters those of the head's, by their names in it."""
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    own = {names[id(parameter)]: name for name, parameter in head.named_parameters()}
-    return [{own[name]: value for name, value in each.items() if name in own} for each in copies]
+def copies_of(head: BPSOMHead, moment: Moment) -> list[dict[str, Tensor]]:
+    """What the states of methods hold of the head's parameters, such as averages, by their names in it."""
+    names = {id(parameter): name for name, parameter in moment.model.named_parameters()}
+    own = {name: names[id(parameter)] for name, parameter in head.named_parameters()}
+    states = [method.state_dict().items() for method in moment.methods]
+    return [{name: t for name, end in own.items() for key, t in state if key.endswith(end)} for state in states]
 
 
 def _give_to_bias(bias: Tensor, weight: Tensor, keep: Tensor, mean: Tensor) -> None:
@@ -105,7 +105,3 @@ def _put(parameter: Tensor, values: Tensor) -> None:
     """
     parameter.data = values.to(torch.float64 if values.dtype != torch.float64 else torch.float32)
     parameter.data = values
-
-
-def _note_size(head: BPSOMHead, units: int) -> None:
-    head.hidden.out_features = head.out.in_features = units

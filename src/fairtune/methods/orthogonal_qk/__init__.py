@@ -24,8 +24,8 @@ _RANGE = r"^([0-9]{1,3})-([0-9]{1,3})$"
 
 
 def _as_list(value: Any) -> Any:
-    """One part by itself stands for a list of one."""
-    return [value] if isinstance(value, str) else value
+    """A part by itself, or `qk`, stands for a list."""
+    return list(value) if value in ("q", "k", "qk") else value
 
 
 class OrthogonalQKConfig(MethodConfig):
@@ -138,7 +138,7 @@ _register(
     "oelm-random",
     {"init": "normal"},
     "Q and K drawn from N(0, 0.02), frozen: the published rival, which loses row space, row norm and orthogonality at once.",
-    "The start of oelm-random, but Q and K train: control for whether training mends random Q and K.",
+    "The start of oelm-random, but Q and K train: control for whether training repairs random Q and K.",
 )
 _register(
     "oelm-random-unit",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
@@ -46,14 +45,6 @@ class OrthogonalCard:
         if moved:
             raise RunFailure(f"{len(moved)} frozen projections changed: {', '.join(moved[:3])}")
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "parameters": self.parameters.as_json(),
-            "attention": self.attention,
-            "costs": self.costs,
-            "frozen": self.frozen,
-        }
-
     def __str__(self) -> str:
         found, count = self.attention["summary"], self.parameters
         lines = [
@@ -68,30 +59,16 @@ class OrthogonalCard:
 
 
 def orthogonalize_qk(
-    model: nn.Module,
-    init: Literal["keep", "headwise", "headwise_random", "global", "global_random", "normal"] = "headwise",
-    *,
-    freeze: bool = True,
-    layers: str | Sequence[int] = "all",
-    parts: str | Sequence[str] = ("q", "k"),
-    scale: Literal["unit", "pretrained"] | None = None,
-    std: float = 0.02,
-    seed: int = 0,
-    ffn: Literal[False, "orthogonal"] = False,
-    batch: Batch | None = None,
+    model: nn.Module, init: str = "headwise", *, seed: int = 0, batch: Batch | None = None, **settings: Any
 ) -> OrthogonalCard:
     """Re-initialise and freeze the query and key projections of a transformers model, in place.
 
-    The fields are those of the method `orthogonal_qk`; `fairtune methods orthogonal_qk` explains them.
-
     Args:
         batch: a real one, with labels; then the card also has logits, matrix products and the bound on the speed-up.
+        settings: of the method `orthogonal_qk`: freeze, layers, parts, scale, std, ffn; `fairtune methods orthogonal_qk`
+            explains them.
     """
-    given = {
-        "init": init, "freeze": freeze, "layers": layers if isinstance(layers, str) else list(layers),
-        "parts": list(parts), "scale": scale, "std": std, "seed": seed, "ffn": ffn,
-    }  # fmt: skip
-    config = OrthogonalQKConfig.read(given, "orthogonalize_qk")
+    config = OrthogonalQKConfig.read({"init": init, "seed": seed, **settings}, "orthogonalize_qk")
     before = take_checkpoint_facts(model, batch)
     initialise(model, config, seed)
     measured = measure_pass(model, batch)

@@ -51,17 +51,13 @@ def orthogonalize_heads_(weight: Tensor, num_heads: int) -> Tensor:
     """Make the rows of each head of a bare weight orthonormal, in place; the published `apply_head_wise_orthogonal_`.
 
     Args:
-        weight: [heads x head_dim, hidden], as the query or key projection of one layer has it.
-
-    Returns:
-        The weight.
+        weight: [heads x head_dim, hidden], as the query or key projection of one layer has it. It is returned.
 
     Raises:
-        ModelError: it is no matrix, its rows cannot be divided among the heads, or a head has more rows than columns.
+        ModelError: it has no such heads, or a head has more rows than columns.
     """
-    whole = isinstance(num_heads, int) and not isinstance(num_heads, bool) and num_heads > 0
     rows, columns = weight.shape if weight.ndim == 2 else (0, 0)
-    if not whole or not weight.is_floating_point() or not rows or rows % num_heads or rows // num_heads > columns:
+    if num_heads < 1 or not weight.is_floating_point() or not rows or rows % num_heads or rows // num_heads > columns:
         raise ModelError(
             f"orthogonalize_heads_: found a weight of shape {list(weight.shape)} ({weight.dtype}) and num_heads {num_heads!r}; "
             "allowed: a matrix of floats, [num_heads x head_dim, hidden], with no head_dim above hidden."
