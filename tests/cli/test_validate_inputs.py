@@ -62,7 +62,7 @@ def test_everything_is_told_at_once_with_its_line(folder: Path) -> None:
         "study.yaml:5: task.test: ",
         "no column 'label'; columns: body, lable. Did you mean 'lable'?",
         "study.yaml:8: model: '",
-        "no-model': that is missing, not a folder with a transformers model",
+        "no-model': there is no such folder",
         "train.epochz: unknown key",
         "arms.baseline.lr: found -1",
         "arms.other.model: 'a/b/c'",
@@ -133,7 +133,7 @@ def test_each_problem_is_told_once_whatever_profile_shares_it() -> None:
         ({"task": "sst2", "train_on": "mlni"}, "Did you mean 'mnli'?"),
         ({"model": "bert base"}, "model: 'bert base': no folder of that name, and no hub id has this form."),
         ({"model": "empty"}, "the folder has no config.json"),
-        ({"model": "good.csv/x/y"}, "not a folder with a transformers model"),
+        ({"model": "good.csv/x/y"}, "there is no such folder"),
     ],
 )
 def test_names_that_nobody_has_are_refused(folder: Path, more: dict[str, Any], expected: str) -> None:

@@ -58,12 +58,12 @@ def test_sharded_weights_are_all_counted(model: Path) -> None:
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "a/b/c"])
 def test_a_missing_folder_is_reported(name: str) -> None:
-    with pytest.raises(ModelError, match=f"model '{name}': that is missing, not a folder"):
+    with pytest.raises(ModelError, match=f"model '{name}': there is no such folder"):
         find_model(name)
 
 
 def test_a_file_is_no_folder(model: Path) -> None:
-    with pytest.raises(ModelError, match="that is a file, not a folder"):
+    with pytest.raises(ModelError, match="that is a file; give a folder"):
         find_model(str(model / "model.safetensors"))
 
 

@@ -141,7 +141,10 @@ def local_folder(what: str, name: str) -> Path | None:
     if folder.is_dir():
         return folder.resolve()
     if folder.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise ModelError(f"{what}: that is {'a file' if folder.exists() else 'missing'}, not a folder.")
+        found = "that is a file" if folder.exists() else "there is no such folder"
+        raise ModelError(
+            f"{what}: {found}; give a folder that transformers saved, or a hub id such as google-bert/bert-base-uncased."
+        )
     return None
 
 
@@ -153,7 +156,7 @@ def require_unchanged(source: ModelSource) -> None:
     if found.identity != source.identity:
         raise ModelError(
             f"model '{source.name}': its files in {source.folder} changed since the study was planned; run `fairtune run` again to "
-            "plan anew."
+            "make a new plan."
         )
 
 
