@@ -114,7 +114,7 @@ def test_a_picture_is_the_same_bytes_every_time(task: str, model: str, tmp_path:
         (["movie-revews", "--model", "{model}"], "Did you mean 'movie-reviews'?"),
         (["{{train: nowhere.csv, text: words}}", "--model", "{model}"], "there is no such file"),
         (["{{train: x.csv, txt: words}}", "--model", "{model}"], "TASK {train: x.csv, txt: words}: txt: unknown key"),
-        (["{task}", "--model", "no/such/model"], "model 'no/such/model': that is missing"),
+        (["{task}", "--model", "no/such/model"], "model 'no/such/model': there is no such folder"),
         (["{task}", "--model", "{model}", "--coverage", "1.5"], "coverage: found 1.5; allowed: a share above 0"),
         (["{task}", "--model", "{model}", "--coverage", "0"], "coverage: found 0; allowed"),
         (["{task}", "--model", "{model}", "--coverage", "nan"], "coverage: found nan; allowed"),

@@ -143,7 +143,7 @@ def test_status_and_report_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("model=nowhere/at/all", "model: 'nowhere/at/all': that is missing"),
+        ("model=nowhere/at/all", "model: 'nowhere/at/all': there is no such folder"),
         ("task=movie-revews", "Did you mean 'movie-reviews'"),
         ("task.text=txt", "no column 'txt'"),
         ("task.train=missing.csv", "there is no such file"),

@@ -39,7 +39,7 @@ def test_a_model_that_changes_after_the_plan_fails_the_run_with_what_to_do(
     save_file({name: tensor + 1 for name, tensor in weights.items()}, folder / "model.safetensors", {"format": "pt"})
     result = perform_here(plan.runs[0].at(tmp_path / "runs"))
     assert result["status"] == "failed"
-    assert "changed since the study was planned; run `fairtune run` again to plan anew" in result["reason"]
+    assert "changed since the study was planned; run `fairtune run` again to make a new plan" in result["reason"]
 
 
 def test_a_study_whose_data_changed_does_not_go_on_in_the_old_folder(

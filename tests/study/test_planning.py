@@ -151,7 +151,7 @@ def test_a_plan_is_plain_json(source: dict[str, Any]) -> None:
 def test_what_is_wrong_with_data_or_model_is_known_before_run_1(source: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         plan(source, f"task.train={tmp_path / 'none.csv'}")
-    with pytest.raises(ModelError, match="missing"):
+    with pytest.raises(ModelError, match="no such folder"):
         plan(source, f"model={tmp_path / 'none'}")
 
 
