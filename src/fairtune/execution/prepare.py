@@ -20,7 +20,6 @@ from fairtune.models.attention_layouts import take_layouts
 from fairtune.models.init_card import frozen_fingerprint
 from fairtune.models.sources import require_unchanged
 from fairtune.models.tokenizers import load_tokenizer, tokenizer_folder
-from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.run_spec import RunSpec
 from fairtune.tasks import Task, load_task
 from fairtune.tasks.corpora import load_corpus
@@ -113,7 +112,7 @@ def _objective(spec: RunSpec, tokenizer: Path, check_stop: CheckStop) -> tuple[O
     """What is learned, and the labels to tell apart, of which a language model has none."""
     settings, train = spec.settings, spec.settings.train
     planned, splits = settings.task, [split for split in SPLITS if split != "test" or not settings.trial]
-    if planned.kind == TEXT:
+    if settings.is_text:
         text = TextTask(load_corpus(spec.data["spec"]), tokenizer_folder(tokenizer, padding=False), check_stop)
         _require_same(text.fingerprint, planned.fingerprint)
         blocks = {split: text.blocks(split, train) for split in splits}

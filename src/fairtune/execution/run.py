@@ -23,7 +23,6 @@ from fairtune.ledger.predictions import write_predictions
 from fairtune.ledger.run_times import describe_steps, run_times
 from fairtune.ledger.seals import close_run
 from fairtune.models.tokenizers import load_tokenizer
-from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.run_spec import RunSpec
 from fairtune.training.loop import TrainingRun
 from fairtune.training.memory import describe_memory, watch_memory
@@ -117,7 +116,7 @@ def _train(spec: RunSpec, ready: PreparedRun, log: EventLog, report: Report) -> 
     _require_there(folder)
     ready.require_frozen()
     keep_representation(run)
-    is_text = spec.settings.task.kind == TEXT
+    is_text = spec.settings.is_text
     tokenizer = load_tokenizer(ready.tokenizer, padding=not is_text)
     if is_text and not spec.settings.trial:
         report({"phase": "writing"})

@@ -105,8 +105,8 @@ class Method:
     Attributes:
         name: as studies write it.
         config_class: its settings; their docstring is the method's help.
-        needs: `whole_batch`, where the gradients of two halves of a batch do not add up to those of the whole. If memory runs
-            out, such an arm fails; batches of other arms are halved.
+        needs: `whole_batch`, where the gradients of two halves of a batch do not add up to those of the whole, or where a
+            forward pass changes a buffer. If memory runs out, such an arm fails; batches of other arms are halved.
         excludes: what it takes for itself, such as the `loss`; two methods of one arm may not name the same.
         kinds: of task that it is for; a study of another kind is refused when it is read.
         toy: settings with which `fairtune.testing` tries it, where its own do not fit 200 short texts in two classes.

@@ -16,6 +16,7 @@ from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import Train
+from fairtune.settings.values import LANGUAGE_MODEL
 
 
 class Frozen(BaseModel):
@@ -63,6 +64,11 @@ class RunSettings(Frozen):
     sample: int | None = None
     trial: bool = False
     seed: int
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a language model is trained, on text without labels."""
+        return self.task.kind == LANGUAGE_MODEL
 
     @property
     def is_simple(self) -> bool:
