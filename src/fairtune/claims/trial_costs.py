@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +22,7 @@ from fairtune.study.compute import LARGE, Compute, arm_operations, hours_text
 from fairtune.study.schema import Study
 from fairtune.study.shipped_files import require_shipped
 from fairtune.study.study_file import load_study
-from fairtune.study.trials import count_trials
+from fairtune.study.trials import find_trials
 from fairtune.tasks.definitions import ALIASES, DEFINITIONS
 from fairtune.tasks.titles import task as title_task
 
@@ -119,18 +120,18 @@ def find_cost(trial: ClaimTrial) -> TrialCost:
     """
     study = load_trial(trial)
     arms = [arm for arm in study.arms if study.learner(arm) is None and (not trial.arms or arm in trial.arms)]
-    trials = count_trials(study) if study.tune is not None else {}
+    trials = Counter(trial.arm for trial in find_trials(study, "", {})) if study.tune is not None else {}
     rows = _training_rows(study)
     runs, steps, tokens, operations = 0, 0, 0, 0.0
     for arm in arms:
         train = study.settings(arm)
-        counts = [(train, float(len(study.seeds)))]
+        counts = [(train, len(study.seeds))]
         runs += len(study.seeds)
         if study.tune is not None and arm in trials:
-            number, budgets = trials[arm]
-            runs += number * len(study.tune.seeds)
+            tried = trials[arm] * len(study.tune.seeds)
+            runs += tried
             cheaper = {name: value for name, value in study.tune.cheaper.items() if value is not None}
-            counts.append((train.model_copy(update=cheaper), budgets * len(study.tune.seeds)))
+            counts.append((train.model_copy(update=cheaper), tried))
         for settings, times in counts:
             own = _steps(settings, rows)
             length = settings.max_length if isinstance(settings.max_length, int) else None
@@ -142,9 +143,9 @@ def find_cost(trial: ClaimTrial) -> TrialCost:
     return TrialCost(runs, steps, tokens, Compute(operations) if math.isfinite(operations) else None)
 
 
-def _all_runs(study: Study, arms: Sequence[str], trials: dict[str, tuple[int, float]]) -> int:
+def _all_runs(study: Study, arms: Sequence[str], trials: Mapping[str, int]) -> int:
     tuning = len(study.tune.seeds) if study.tune is not None else 0
-    return sum(len(study.seeds) + trials.get(arm, (0, 0.0))[0] * tuning for arm in arms)
+    return sum(len(study.seeds) + trials.get(arm, 0) * tuning for arm in arms)
 
 
 def _steps(train: Train, rows: int | None) -> int | None:

@@ -31,7 +31,7 @@ from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
 from fairtune.monitor.stage_view import show_stages
 from fairtune.study.arm_choice import choice_text, choose_arms, read_arms
-from fairtune.study.claim_checks import deciding_comparison
+from fairtune.study.audit import deciding_comparison
 from fairtune.study.compute import plan_compute
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_checked

@@ -11,9 +11,10 @@ from typing import Any
 
 from fairtune.core.cache import recorded_uses
 from fairtune.core.cache_contents import size_of
+from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
-from fairtune.study.inputs import named_model, text_of, tokenized
+from fairtune.study.inputs import text_of, tokenized
 from fairtune.study.plan import make_plan
 from fairtune.study.schema import Study
 from fairtune.tasks import load_task
@@ -90,7 +91,7 @@ def _task(study: Study, report: Report) -> str:
 
 def _text(study: Study, report: Report) -> str:
     """Token blocks of all splits, and of the training text for each arm that uses another part of it."""
-    model, corpus = named_model(study), load_corpus(study.task)
+    model, corpus = find_model(study.model), load_corpus(study.task)
     if model.preset is None:
         with _part(f"model {model.name}", report) as part:
             model, part.made = model.fetched(), model.folder is None

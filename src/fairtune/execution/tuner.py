@@ -1,4 +1,4 @@
-"""Tuning: the trials of a study are run like any other runs, round by round, and each arm's settings follow from their scores."""
+"""Tuning: the trials of a study are run like any other runs, and each arm's settings follow from their scores."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 from fairtune.core.errors import FairtuneError
 from fairtune.execution.study_run import Monitor, run_plan
 from fairtune.ledger.trials import score_trials
+from fairtune.study.added_arms import trained_study
 from fairtune.study.plan import Plan
 from fairtune.study.schema import Study
-from fairtune.study.trial_plan import make_trial_plan, trained_study
-from fairtune.study.trials import ChosenSettings, Scores, Trial, Tuned, best_trial, find_trials, tuned_arms
+from fairtune.study.trial_plan import make_trial_plan
+from fairtune.study.trials import Scores, Trial, Tuned, best_trial, find_trials
 
 
 def tune_study(study: Study, metric: str, runs: Path, make: Callable[[], Monitor]) -> Tuned:
@@ -20,14 +21,14 @@ def tune_study(study: Study, metric: str, runs: Path, make: Callable[[], Monitor
 
     Args:
         metric: of the task, by which settings are chosen on validation.
-        make: a monitor for each round of trials.
+        make: a monitor for the drawn trials, and one for those that are borrowed.
 
     Raises:
         FairtuneError: no trial of some arm could be run to its end.
         Stopped: it was interrupted; what was done is saved.
     """
-    found = _choose(trained_study(study), metric, runs, lambda plan: _run_round(plan, runs, make()))
-    assert found is not None, "every round was run"
+    found = _choose(trained_study(study), metric, runs, lambda plan: _run_trials(plan, runs, make()))
+    assert found is not None, "every trial was run"
     return found
 
 
@@ -37,10 +38,10 @@ def find_tuned(study: Study, metric: str, runs: Path) -> Tuned | None:
 
 
 def _choose(study: Study, metric: str, runs: Path, run: Callable[[Plan], None] | None) -> Tuned | None:
-    """Go from round to round, each planned by the scores of the ones before.
+    """Score the drawn trials, then those that are borrowed from the best of them.
 
     Args:
-        run: performs a round; None chooses only where all rounds are on record.
+        run: performs a plan of trials; None chooses only where all are on record.
     """
     trials = find_trials(study, metric, {})
     while True:
@@ -53,10 +54,10 @@ def _choose(study: Study, metric: str, runs: Path, run: Callable[[Plan], None] |
             scores = _scores(plan, runs)
         known, trials = trials, find_trials(study, metric, scores)
         if trials == known:
-            return _outcome(study, metric, plan, trials, scores)
+            return _outcome(metric, plan, trials, scores)
 
 
-def _run_round(plan: Plan, runs: Path, monitor: Monitor) -> None:
+def _run_trials(plan: Plan, runs: Path, monitor: Monitor) -> None:
     outcome = run_plan(plan, runs, monitor)
     if outcome.disk_full:
         raise FairtuneError("the disk is full, so tuning was stopped; free some space and run the same command again.")
@@ -72,14 +73,14 @@ def _scores(plan: Plan, runs: Path) -> Scores:
     return {trial.name: trial.mean for trial in score_trials(runs, plan.as_json()) if trial.ended}
 
 
-def _outcome(study: Study, metric: str, plan: Plan, trials: list[Trial], scores: Scores) -> Tuned:
-    choices = {}
-    for arm in tuned_arms(study):
+def _outcome(metric: str, plan: Plan, trials: list[Trial], scores: Scores) -> Tuned:
+    counts, choices = Counter(trial.arm for trial in trials), {}
+    for arm in counts:
         best = best_trial([trial for trial in trials if trial.arm == arm], metric, scores)
         if best is None:
             raise FairtuneError(
                 f"arm '{arm}': a run of every trial failed, so there is nothing to choose; `fairtune status {plan.study.study}` "
                 "says why. Change `tune.space`, or set `tune=null` for the settings as given."
             )
-        choices[arm] = ChosenSettings(best.name, best.point)
-    return Tuned(plan.hash, choices, dict(Counter(trial.arm for trial in trials)), len(plan.runs))
+        choices[arm] = best
+    return Tuned(plan.hash, choices, dict(counts), len(plan.runs))

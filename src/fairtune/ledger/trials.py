@@ -19,7 +19,7 @@ class TrialScores:
 
     Args:
         point: the values of tuned fields.
-        share: of the trials' budget.
+        share: of the trials' budget; below 1 in early rounds of successive halving, which earlier versions had.
         origin: drawn, or borrowed from another arm.
         seeds: that it is planned with.
         scores: on validation, by seed, of the runs that finished.
@@ -91,7 +91,7 @@ def _score(runs: Path, plan: dict[str, Any], name: str, trial: dict[str, Any], k
         name=name,
         arm=str(trial["arm"]),
         point=dict(trial["point"]),
-        share=float(trial["share"]),
+        share=float(trial.get("share", 1)),
         origin=str(trial["origin"]),
         seeds=tuple(keys),
         scores=scores,

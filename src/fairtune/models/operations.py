@@ -11,6 +11,7 @@ import numpy as np
 from fairtune.core.files import read_json
 from fairtune.models.presets import parse_preset, preset_config
 from fairtune.models.sources import find_model, with_vocabulary
+from fairtune.settings.model import PresetModel
 from fairtune.tasks.card.lengths import HIDDEN, INNER, Products, config_size
 
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -101,7 +102,7 @@ def _published(name: str) -> tuple[str, dict[str, Any]] | None:
     return next((sizes for known, sizes in SHAPES.items() if plain in (known, known.rpartition("/")[2])), None)
 
 
-def model_sizes(model: str | Mapping[str, Any], folder: str | None = None) -> dict[str, Any] | None:
+def model_sizes(model: str | PresetModel | Mapping[str, Any], folder: str | None = None) -> dict[str, Any] | None:
     """A model's config as far as it decides the operations; None where its sizes are not known."""
     if (preset := parse_preset(model)) is not None:
         return preset_config(preset)

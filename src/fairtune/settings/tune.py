@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -12,20 +13,16 @@ from fairtune.settings.sections import ARITHMETIC, Train, optional_fields
 from fairtune.settings.values import LONGEST_TEXT, SEEDS_SCHEMA, Number, Section, Whole, read_seeds
 
 FIRST_SEED = 2_000_000
-"""Trials that are given a number of seeds count them from here, far from any that a study reports."""
+"""Where seeds of trials start if only their number is given, far from any that a study reports."""
 MOST_TRIALS, MOST_VALUES, MOST_FIELDS = 10_000, 1_000, 50
 DATA = ("examples", "eval_examples", "tokens")
 """Settings that decide what is learned from, which no arm may choose for itself."""
 FIXED = ("betas", "precision", *ARITHMETIC)
 """Settings that are not a single value, or not a matter of training."""
-Sampler = Literal["random", "grid", "qmc", "tpe", "gp"]
-OPTUNA = ("qmc", "tpe", "gp")
-"""Samplers that are Optuna's; all but the first draw each trial of an arm from what the trials before it scored."""
 LARGEST = 1e38
 END = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
-DIGITS = 3
-"""Significant digits of a value that is drawn from a range: more say nothing."""
-ADAPTIVE = ("tpe", "gp")
+Point = dict[str, Any]
+"""A value for each tuned field."""
 
 
 class Range(Section):
@@ -35,30 +32,26 @@ class Range(Section):
     high: Number = Field(ge=-LARGEST, le=LARGEST, description="The largest value.")
     log: bool = Field(False, strict=True, description="Draw evenly by ratio, as learning rates are.")
 
-    def rounded(self, value: float) -> float:
-        """A drawn number in digits that say something, inside the range."""
-        return min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
+    def at(self, share: float) -> float:
+        """The value at a share of the way through, in three significant digits."""
+        span = self.high / self.low if self.log else self.high - self.low
+        found = self.low * span**share if self.log else self.low + span * share
+        return min(max(float(f"{found:.3g}"), self.low), self.high)
 
 
-Value = bool | int | float | str | None
-Values = tuple[Value, ...]
+Values = tuple[bool | int | float | str | None, ...]
 Space = Mapping[str, Values | Range]
 
 
-def lowest(values: Values | Range) -> float:
-    """The smallest number that a field may take."""
-    return values.low if isinstance(values, Range) else min(float(value) for value in values if value is not None)
-
-
-Point = dict[str, Any]
-"""A value for each of some fields."""
+def space_size(space: Space) -> int | None:
+    """How many points a space has; None where it has a range."""
+    sizes = [len(values) for values in space.values() if not isinstance(values, Range)]
+    return math.prod(sizes) if len(sizes) == len(space) else None
 
 
 def _values(value: Any) -> Values | Range:
     """The values of a field: a list of different ones, or the ends of a range."""
-    if isinstance(value, Range):
-        return value
-    if isinstance(value, dict):
+    if isinstance(value, dict | Range):
         found = Range.model_validate(value)
         if found.low >= found.high or (found.log and found.low <= 0):
             raise PydanticCustomError("space", "not a range")
@@ -71,7 +64,7 @@ def _values(value: Any) -> Values | Range:
 
 
 def _flattened(space: Any) -> Any:
-    """A method's fields written below its name, as `focal: {gamma: [1, 2]}`, by one name each: `focal.gamma`."""
+    """A method's fields below its name, as in `focal: {gamma: [1, 2]}`, under one name each: `focal.gamma`."""
     if not isinstance(space, dict):
         return space
     found: dict[Any, Any] = {}
@@ -82,7 +75,6 @@ def _flattened(space: Any) -> Any:
 
 
 def _tuning_seeds(value: Any) -> tuple[int, ...]:
-    """Seeds as a study's own are given, but a number of them is counted from far away."""
     found = read_seeds(value)
     return found if isinstance(value, list | tuple) else tuple(FIRST_SEED + seed for seed in found)
 
@@ -141,21 +133,12 @@ class Tune(Section):
         (FIRST_SEED, FIRST_SEED + 1),
         description="How many seeds each trial runs with, or a list of them; they are used for nothing else.",
     )
-    sampler: Sampler = Field(
-        "random",
-        description="How trials are drawn. random: from the space; grid: all of it; qmc, tpe and gp are Optuna's (`pip install "
-        "'fairtune[optuna]'`), of which all but qmc draw each trial of an arm by how its earlier ones scored.",
+    sampler: Literal["random", "grid"] = Field(
+        "random", description="How trials are drawn from the space. random: some of its points; grid: all of them."
     )
     budget: Budget = Field(
         Budget(),
         description="Any field of `train`, for trials alone, so that they cost less: examples, epochs, steps ...",
-    )
-    halving: Whole | None = Field(
-        None,
-        ge=2,
-        le=100,
-        description="Begin with a part of the budget, and go on with the best 1 of so many, until the whole budget is used: "
-        "successive halving, the same for all arms. null gives every trial the whole budget.",
     )
     borrow: bool = Field(
         False, strict=True, description="Let every arm also try the best settings of each of the others."

@@ -1,7 +1,9 @@
-"""Arms that fairtune adds to a study: a control for settings that no arm without methods has, and a copy of the reference.
+"""Arms that fairtune adds to a study: controls, a copy of the reference, and matched controls of tuned arms.
 
-The copy has the reference's settings, methods and seeds, so that it makes pairs with it, but each of its runs draws its random
-numbers from another one: what it differs by is noise (A/A).
+A *control* has the settings of an arm and no methods. The *copy* has the reference's settings, methods and seeds, but each of its
+runs draws other random numbers: what it differs by is noise (A/A). A *matched control* is for an arm that chose other settings than
+its partner by trials: the partner with the arm's settings. Choosing by a few trials is itself a matter of luck, so a verdict has to
+hold against both: the partner as it was tuned, and the partner with the same settings.
 """
 
 from __future__ import annotations
@@ -15,45 +17,27 @@ from typing import Any
 
 from fairtune.settings.sections import is_nullable
 from fairtune.settings.values import LARGEST_SEED, LONGEST_NAME, RESERVED
-from fairtune.study.audit import ArmSettings, find_unmatched, rate_of, settings_of
+from fairtune.study.audit import find_unmatched, rate_of, stated_settings
 from fairtune.study.schema import Study
 
-COPY = "again"
-"""What the name of the copy adds to the reference's."""
 SEEDS_APART = 1_000_000
-"""What is added to a seed of the reference for the copy's run; as often as it takes to meet no other run's."""
+"""What is added to a seed of the reference for the copy's run, as often as it takes to meet no other run's."""
 MOST_NAMED = 2
 """Settings that the name of an added control spells out."""
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./@+-]*")
-_WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
-
-
-def with_copy(study: Study) -> tuple[Study, str | None]:
-    """The study with a copy of its reference, if it has `aa: true`, and the name of that arm."""
-    if not study.aa:
-        return study, None
-    reference = study.compare.to
-    name = free_name(f"{reference[: LONGEST_NAME - len(COPY) - 1]}-{COPY}", study.arms)
-    return study.model_copy(update={"arms": {**study.arms, name: study.arms[reference]}}), name
-
-
-def copy_seeds(seeds: Sequence[int]) -> dict[int, int]:
-    """From what the copy's run of each seed draws its random numbers: no run of another arm draws from the same."""
-    for apart in count(SEEDS_APART, SEEDS_APART):
-        found = {seed: (seed + apart) % (LARGEST_SEED + 1) for seed in seeds}
-        if not set(found.values()) & set(seeds):
-            return found
-    raise AssertionError("a study has far fewer seeds than there are numbers")
 
 
 def missing_controls(study: Study) -> dict[str, str]:
-    """Of each arm whose methods and settings cannot be told apart, the name of the control that it lacks."""
-    raw = {arm: stated_settings(study, arm) for arm in study.arms}
-    found: dict[str, str] = {}
-    for arm in find_unmatched(raw, study.compare.to):
-        alike = [found[other] for other in found if raw[other].settings == raw[arm].settings]
-        changed = _changed(raw[arm].settings, raw[study.compare.to].settings)
-        found[arm] = alike[0] if alike else free_name(_name(arm, changed), [*study.arms, *found.values()])
+    """For each arm whose methods and settings cannot be separated, the name of the control that it lacks."""
+    stated = {arm: stated_settings(study, arm) for arm in study.arms}
+    base, found = stated[study.compare.to].settings, dict[str, str]()
+    for arm in find_unmatched(stated, study.compare.to):
+        own = stated[arm].settings
+        same = [name for other, name in found.items() if stated[other].settings == own]
+        changed = {setting: value for setting, value in own.items() if value != base[setting]}
+        named = _named("baseline", changed)
+        short = len(changed) <= MOST_NAMED and len(named) <= LONGEST_NAME // 2
+        wanted = named if short else f"baseline-for-{arm}"
+        found[arm] = same[0] if same else free_name(wanted, [*study.arms, *found.values()])
     return found
 
 
@@ -66,42 +50,80 @@ def with_controls(study: Study, missing: Mapping[str, str]) -> Study:
     return study.model_copy(update={"arms": {**study.arms, **added}})
 
 
-def arm_line(study: Study, arm: str, name: str, methods: str | None = None) -> str:
-    """The line of a study file for an arm of this name with another's settings.
+def trained_study(study: Study) -> Study:
+    """The study with the controls that it asks for."""
+    return with_controls(study, missing_controls(study)) if study.controls else study
+
+
+def with_copy(study: Study) -> tuple[Study, str | None]:
+    """The study with a copy of its reference, if it has `aa: true`, and the name of that arm."""
+    if not study.aa:
+        return study, None
+    reference = study.compare.to
+    name = free_name(f"{reference[: LONGEST_NAME - 6]}-again", study.arms)
+    return study.model_copy(update={"arms": {**study.arms, name: study.arms[reference]}}), name
+
+
+def copy_seeds(seeds: Sequence[int]) -> dict[int, int]:
+    """The seed that the copy's run draws from, by seed of the reference: no run of another arm has the same."""
+    for apart in count(SEEDS_APART, SEEDS_APART):
+        found = {seed: (seed + apart) % (LARGEST_SEED + 1) for seed in seeds}
+        if not set(found.values()) & set(seeds):
+            return found
+    raise AssertionError("a study has far fewer seeds than there are numbers")
+
+
+def add_matched_controls(
+    study: Study, primaries: Mapping[str, str | None], copy: str | None
+) -> tuple[Study, dict[str, str], dict[str, str]]:
+    """A tuned study with a matched control for every arm whose choice is not its partner's.
 
     Args:
-        methods: as the file lists them; None has none.
+        primaries: the arm that each is compared with.
+        copy: the copy of the reference, which chose nothing of its own.
+
+    Returns:
+        The study, the matched control of each arm that needs one, and the partner of each control that was added.
     """
+    arms, controls, partners = dict(study.arms), dict[str, str](), dict[str, str]()
+    fields = study.tune.shared if study.tune is not None else {}
+    for arm, partner in primaries.items():
+        if partner is None or arm == copy or study.learner(arm) or study.learner(partner):
+            continue  # a learner has no settings to share
+        own, theirs = study.settings(arm), study.settings(partner)
+        chosen = {name: getattr(own, name) for name in fields}
+        if chosen == {name: getattr(theirs, name) for name in fields}:
+            continue
+        wanted = arms[partner].model_copy(update=chosen)
+        same = next((name for name, found in arms.items() if name != arm and _is_same(found, wanted)), None)
+        name = same or free_name(_named(partner, chosen), arms)
+        if same is None:
+            arms[name], partners[name] = wanted, partner
+        controls[arm] = name
+    return study.model_copy(update={"arms": arms}), controls, partners
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two arms train alike."""
+    own, theirs = (arm.model_dump(exclude={"methods", "preset"}, exclude_none=True) for arm in (one, other))
+    return bool(own == theirs and list(one.methods) == list(other.methods))
+
+
+def arm_line(study: Study, arm: str, name: str, methods: Sequence[Any] = ()) -> str:
+    """The line of a study file for an arm of this name with another's settings, and with these methods."""
     own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset", "learner", "pairs"}, exclude_unset=True)
-    if methods is None and (lr := rate_of(study, arm)) != study.settings(arm).lr:
+    if not methods and (lr := rate_of(study, arm)) != study.settings(arm).lr:
         own["lr"] = lr
-    parts = [
-        f"{field}: {_yaml(value)}"
-        for field, value in own.items()
-        if value is not None or (field != "model" and is_nullable(field))
-    ]
-    parts += [f"methods: {methods}"] if methods else []
-    return f"{name}: {{{', '.join(parts)}}}"
+    kept = {key: value for key, value in own.items() if value is not None or (key != "model" and is_nullable(key))}
+    return f"{name}: {_yaml({**kept, **({'methods': list(methods)} if methods else {})})}"
 
 
-def stated_settings(study: Study, arm: str) -> ArmSettings:
-    """An arm's settings as the study states them, before lengths and models are looked up."""
-    return settings_of(study, arm, {"model": str(study.model_of(arm))}, whole=True)
+def _named(begin: str, settings: Mapping[str, Any]) -> str:
+    """A name that says what was changed: `baseline-lr-1e-4`."""
+    return "-".join([begin, *(f"{name.replace('_', '-')}-{_word(value)}" for name, value in settings.items())])
 
 
-def _changed(own: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
-    return {setting: value for setting, value in own.items() if value != base[setting]}
-
-
-def _name(arm: str, changed: Mapping[str, Any]) -> str:
-    """A name that says what the arm is a baseline for: its settings where they are few and short, else the arm."""
-    words = [f"{setting.replace('_', '-')}-{setting_word(value)}" for setting, value in changed.items()]
-    named = "-".join(["baseline", *words])
-    simple = len(words) <= MOST_NAMED and len(named) <= LONGEST_NAME // 2
-    return named if simple else f"baseline-for-{arm}"[:LONGEST_NAME]
-
-
-def setting_word(value: Any) -> str:
+def _word(value: Any) -> str:
     """A value in the characters that the name of an arm may have: 0.00015 is 15e-5."""
     if isinstance(value, float):
         number = Decimal(repr(value)).normalize()
@@ -111,7 +133,7 @@ def setting_word(value: Any) -> str:
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """The name, with a number where it is taken: file systems may not tell upper and lower case apart."""
+    """The name, with a number where it is taken; file systems may ignore case."""
     wanted = wanted[:LONGEST_NAME]
     used, name, number = {*(other.lower() for other in taken), *RESERVED}, wanted, 2
     while name.lower() in used:
@@ -129,6 +151,5 @@ def _yaml(value: Any) -> str:
         return f"{{{', '.join(f'{name}: {_yaml(part)}' for name, part in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_yaml, value))}]"
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-        return value
-    return json.dumps(value)
+    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_./@+-]*", value)
+    return value if plain and value.lower() not in ("null", "true", "false") else json.dumps(value)

@@ -1,22 +1,24 @@
 """The audit: every difference between arms that is not a method, each a rival explanation of a result; and each arm's control.
 
-The control is the arm that it is fairest to compare with, decided once, when the study is planned: this arm's very settings without
-the effect of its methods, which is the arm in which they only look on, else one without methods. With it an arm's primary
-comparison is made; where there is none, with the reference.
+The control is decided once, when the study is planned: this arm's very settings without the effect of its methods. That is the arm
+in which they do nothing (an idle control), else one without methods. An arm's primary comparison is made with its control; where
+there is none, with the reference.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 from fairtune.core.numbers import setting as plain_setting
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import is_control
 from fairtune.models.sources import ModelSource
+from fairtune.settings.claims import MAP, RANK, SHARE, SPEED, SPREAD, Claim
 from fairtune.settings.learners import Learner
 from fairtune.study.schema import Study
 
@@ -29,12 +31,10 @@ class ArmSettings:
     """An arm as far as its control depends on it.
 
     Args:
-        settings: of its training; and its model, in a study that has several: a setting like any other in which arms may differ.
-            One that is tuned is just that: every arm had the same choice, so what it chose makes no difference. Of a
-            learner, those that mean anything to it.
-        learner: what it learns with, where it is not fine-tuned. Such an arm is a whole other way: it has no control and is none,
-            and settings are no difference from it.
-        tuned: the values of settings that are tuned.
+        settings: of its training, and its model in a study that has several. A tuned one is `TUNED`: every arm had the same choice,
+            so what it chose makes no difference. Of a learner, those that it uses.
+        learner: what it learns with, where it is not fine-tuned. Such an arm has no control and is none.
+        tuned: the values of tuned settings.
     """
 
     settings: Mapping[str, Any]
@@ -48,11 +48,14 @@ class ArmSettings:
         return {**self.settings, **self.tuned}
 
 
-def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, ArmSettings]:
-    """Each arm's settings, by which the plan, its audit and the results tell whether two arms are alike.
+def arm_settings(
+    study: Study, models: Mapping[str, ModelSource], as_given: Collection[str] = ()
+) -> dict[str, ArmSettings]:
+    """Each arm's settings, which tell whether two arms are alike.
 
     Args:
-        models: what each arm starts from. The same one may go by two names, and two by the same.
+        models: what each arm starts from. One model may have two names, and two models the same.
+        as_given: arms that chose nothing, although the study is tuned.
     """
     names = {model.identity: model.name for arm, model in models.items() if study.uses_model(arm)}
     counts = Counter(names.values())
@@ -64,23 +67,27 @@ def arm_settings(study: Study, models: Mapping[str, ModelSource]) -> dict[str, A
             own["model"] = labels[models[arm].identity]
         if (pairs := study.pairs(arm)) is not None:
             own["pairs"] = pairs
-        found[arm] = settings_of(study, arm, own)
+        learner, train = study.learner(arm), _train(study, arm)
+        used = {name: value for name, value in train.items() if learner is None or learner.uses(name)}
+        found[arm] = _settings(study, arm, {**own, **used}, arm not in as_given)
     return found
 
 
-def settings_of(study: Study, arm: str, own: Mapping[str, Any], whole: bool = False) -> ArmSettings:
-    """An arm's settings, with what it has besides.
+def stated_settings(study: Study, arm: str) -> ArmSettings:
+    """An arm's settings as the study states them, before lengths and models are looked up."""
+    return _settings(study, arm, {"model": str(study.model_of(arm)), **_train(study, arm)})
 
-    Args:
-        whole: of a learner too, also those that mean nothing to it.
-    """
-    learner, train = study.learner(arm), {**study.settings(arm).model_dump(mode="json"), "lr": rate_of(study, arm)}
-    if learner is not None and not whole:
-        train = {name: value for name, value in train.items() if learner.uses(name)}
-    shared = study.tune.shared if study.tune is not None and is_tuned(learner) else ()
-    tuned = {name: train[name] for name in shared}
-    settings = {**own, **train, **dict.fromkeys(tuned, TUNED)}
+
+def _settings(study: Study, arm: str, found: dict[str, Any], chosen: bool = True) -> ArmSettings:
+    learner = study.learner(arm)
+    shared = study.tune.shared if study.tune is not None and is_tuned(learner) and chosen else ()
+    tuned = {name: found[name] for name in shared}
+    settings = {**found, **dict.fromkeys(tuned, TUNED)}
     return ArmSettings(settings, study.methods(arm), learner.name if learner else None, tuned)
+
+
+def _train(study: Study, arm: str) -> dict[str, Any]:
+    return {**study.settings(arm).model_dump(mode="json"), "lr": rate_of(study, arm)}
 
 
 def rate_of(study: Study, arm: str) -> float:
@@ -89,15 +96,12 @@ def rate_of(study: Study, arm: str) -> float:
 
 
 def is_tuned(learner: Learner | None) -> bool:
-    """Whether an arm that learns so gets trials; simple baselines choose for themselves, on validation too."""
+    """Whether an arm with this learner gets trials; simple baselines choose for themselves, on validation too."""
     return learner is None or learner.trained
 
 
 def find_controls(arms: Mapping[str, ArmSettings], reference: str) -> dict[str, str | None]:
-    """Each arm's control, the reference itself where that is it; None where the study has none.
-
-    An arm without methods has none: it is a comparison of settings.
-    """
+    """Each arm's control, which may be the reference; None where the study has none, and for arms without methods."""
     return {arm: _control(arms, arm, reference) if arms[arm].methods else None for arm in arms}
 
 
@@ -114,12 +118,12 @@ def _control(arms: Mapping[str, ArmSettings], arm: str, reference: str) -> str |
 
 
 def find_primaries(controls: Mapping[str, str | None], reference: str) -> dict[str, str | None]:
-    """The arm with which each is compared, by which it is ranked and judged; None for the reference itself."""
+    """The arm that each is compared, ranked and judged with; None for the reference itself."""
     return {arm: None if arm == reference else control or reference for arm, control in controls.items()}
 
 
 def find_unmatched(arms: Mapping[str, ArmSettings], reference: str) -> tuple[str, ...]:
-    """The arms whose methods and settings cannot be told apart: they have no control, nor the reference's settings."""
+    """The arms whose methods and settings cannot be separated: they have no control, nor the reference's settings."""
     controls, base = find_controls(arms, reference), arms[reference]
     return tuple(
         arm
@@ -130,11 +134,10 @@ def find_unmatched(arms: Mapping[str, ArmSettings], reference: str) -> tuple[str
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting in which an arm differs from the arm it is compared to.
+    """A setting in which an arm differs from the reference.
 
     Args:
-        control: the fair comparison, if the study has it: this arm's settings without the effect of its methods; an arm without
-            methods is its own.
+        control: the fair comparison, if the study has it; an arm without methods is its own.
         add: the line of a study file that would add a control, where there is none.
     """
 
@@ -160,25 +163,20 @@ class Difference:
 def find_differences(
     arms: Mapping[str, ArmSettings], reference: str, missing: Mapping[str, str] | None = None
 ) -> tuple[Difference, ...]:
-    """All differences from the reference arm that are not methods.
+    """All differences from the reference that are not methods; simple baselines are left out.
 
     Args:
         missing: of arms without a control, the line of a study file that would add one.
     """
-    if arms[reference].learner:
-        return ()
     controls, base = find_controls(arms, reference), arms[reference].settings
-    found = []
-    for arm, own in arms.items():
-        if own.learner:
-            continue
-        control = controls[arm] if own.methods else arm
-        changed = [setting for setting, value in own.settings.items() if value != base[setting]]
-        found += [
-            Difference(arm, reference, setting, own.settings[setting], base[setting], control, (missing or {}).get(arm))
-            for setting in changed
-        ]
-    return tuple(found)
+    return tuple(
+        Difference(
+            arm, reference, name, value, base[name], controls[arm] if own.methods else arm, (missing or {}).get(arm)
+        )
+        for arm, own in arms.items()
+        for name, value in own.settings.items()
+        if not own.learner and not arms[reference].learner and value != base[name]
+    )
 
 
 def setting_text(setting: str, value: Any) -> str:
@@ -186,3 +184,32 @@ def setting_text(setting: str, value: Any) -> str:
     if value is None:
         return "the model's own" if setting in ("attention", "attention_kernel") else "none"
     return str(value).lower() if isinstance(value, bool) else plain_setting(value)
+
+
+def deciding_comparison(claim: Claim, primaries: Mapping[str, str | None], reference: str, timed: bool = False) -> str:
+    """Which comparison answers a claim, in words that follow its text and a colon.
+
+    Args:
+        primaries: the arm that each is compared with.
+        timed: the study times its arms when its runs are finished.
+    """
+    if claim.kind == SHARE:
+        return "counted when a run of it starts"
+    if claim.kind == MAP:
+        return "read from the map at the end of its runs"
+    if claim.kind in (SPEED, SPREAD):
+        other = claim.than or claim.steadier_than or primaries.get(claim.arm or "") or reference
+        later = "timed by `fairtune time`; `time: true` makes it part of the study"
+        return f"decided by {claim.arm} against {other}, {'timed when the runs are finished' if timed else later}"
+    pairs = pairwise(claim.rank or ()) if claim.kind == RANK else [(str(claim.arm), str(claim.other))]
+    return "decided by " + "; ".join(_pair_text(*pair, primaries, reference) for pair in pairs)
+
+
+def _pair_text(arm: str, other: str, primaries: Mapping[str, str | None], reference: str) -> str:
+    for one, base in ((arm, other), (other, arm)):
+        primary = primaries.get(one)
+        if primary is not None and primary == base:
+            return f"{one} against {base}, as planned"
+        if primary is not None and base == reference:
+            return f"{one} against {primary}, which has its settings; {base} has not, and no verdict is made with it"
+    return f"{arm} against {other}, which the plan does not compare: corrected with the others, if they differ in methods alone"

@@ -1,31 +1,54 @@
-"""What is wrong with a study as a trial, as far as its plan can know: refused, warned about or noted before the first run."""
+"""What is wrong with a study as a trial, as far as its plan can know: refused, warned about or noted before the first run.
+
+Each rule is a small function of the same `Facts`; `RULES` lists them all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from fairtune.core.cautions import Caution, gravest_first
-from fairtune.core.errors import FairtuneError
+from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent
+from fairtune.methods.config import MethodUse
+from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.bands import find_band
 from fairtune.settings.metrics import METRICS
+from fairtune.settings.sections import ARITHMETIC, Train
+from fairtune.settings.tune import Range
 from fairtune.settings.values import LANGUAGE_MODEL
-from fairtune.study.arm_cautions import find_arm_cautions
-from fairtune.study.audit import ArmSettings
-from fairtune.study.inputs import PlanInputs
-from fairtune.study.schema import Study
+from fairtune.study.added_arms import arm_line
+from fairtune.study.audit import ArmSettings, find_unmatched, setting_text
+from fairtune.study.inputs import FullStudy
+from fairtune.study.training_cautions import (
+    is_far_above,
+    language_caution,
+    length_caution,
+    most_words,
+    setting_cautions,
+)
+from fairtune.tasks.card.lengths import heldout_counts, train_counts
+from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 MOST_SHARED = 0.1
-"""Of the test texts, how many may also select the checkpoint before the study is refused."""
+"""The share of test texts that may also select the checkpoint before the study is refused."""
 LOWEST_CONFIDENCE = 0.8
 LARGEST_MARGIN = 0.25
-"""Of the metric: a loss of more than a quarter matters to everybody."""
+"""Of the metric."""
 FEWEST_SEEDS = 3
 """With fewer, no difference of a plausible size gets a verdict."""
 FULL_BUDGET = 0.5
 """The share of the training examples from which on a published figure is within reach."""
+STEP = ("batch_size", "accumulate", "max_length", "precision")
+"""Settings that decide how much work an optimizer step is."""
+QK, BPSOM, FREEZE = "orthogonal_qk", "bpsom", "freeze-pretrained"
+Arms = Mapping[str, ArmSettings]
+refusal, warning, note = (partial(Caution, grade) for grade in ("refusal", "warning", "note"))
 
 
 class RefusedPlan(FairtuneError):  # noqa: N818 - a plan that is refused, not an error of the program
@@ -40,116 +63,123 @@ class RefusedPlan(FairtuneError):  # noqa: N818 - a plan that is refused, not an
         return [caution.as_json() for caution in self.refusals]
 
 
-def require_allowed(found: Iterable[Caution], force: bool) -> tuple[Caution, ...]:
+def require_allowed(cautions: Sequence[Caution], force: bool) -> tuple[Caution, ...]:
     """The cautions of a plan; its refusals are marked as overruled.
 
     Raises:
-        RefusedPlan: there are refusals, and nobody insists.
+        RefusedPlan: there are refusals, and the plan is not forced.
     """
-    cautions = gravest_first(found)
     refusals = [caution for caution in cautions if caution.grade == "refusal"]
     if refusals and not force:
         raise RefusedPlan(refusals)
     return tuple(replace(caution, forced=True) if caution in refusals else caution for caution in cautions)
 
 
-def find_cautions(
-    inputs: PlanInputs,
-    arms: Mapping[str, ArmSettings],
-    primaries: Mapping[str, str | None],
-    missing: Mapping[str, str],
-    copy: str | None = None,
-) -> tuple[Caution, ...]:
-    """Everything to be told of a study before its first run, the gravest first.
+@dataclass(frozen=True)
+class Facts:
+    """What the rules look at.
 
     Args:
-        primaries: of each arm, the arm that it is compared with.
-        missing: of arms without a control, the line of a study file that would add one.
-        copy: the arm that is the reference once more, which is not compared for its own sake.
+        arms: all but a copy of the reference, which is not compared for its own sake.
+        tuned: those of them that are fine-tuned.
+        primaries: the arm that each is compared with.
     """
-    study = inputs.study
-    return gravest_first(
-        [
-            *_splits(inputs),
-            *_verdicts(study, inputs.task.metric),
-            *_seeds(study),
-            *_order(study),
-            *find_arm_cautions(inputs, arms, primaries, missing, copy),
-            *_budget(inputs),
-        ]
-    )
+
+    full: FullStudy
+    arms: Arms
+    tuned: Arms
+    primaries: Mapping[str, str | None]
+
+    @property
+    def reference(self) -> str:
+        return self.full.study.compare.to
+
+    def unequal(self, arms: Arms, settings: Sequence[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
+        """Each arm and its partner, where they differ in some of these settings, with both values of each."""
+        for arm, own in arms.items():
+            other = self.primaries[arm]
+            if other is not None and other in arms:
+                pairs = {name: (own.settings[name], arms[other].settings[name]) for name in settings}
+                texts = {
+                    name: f"{setting_text(name, ours)} and {setting_text(name, theirs)}"
+                    for name, (ours, theirs) in pairs.items()
+                    if ours != theirs
+                }
+                if texts:
+                    yield arm, other, texts
 
 
-def _splits(inputs: PlanInputs) -> Iterator[Caution]:
-    overlap = inputs.overlap
+def find_cautions(full: FullStudy, arms: Arms, primaries: Mapping[str, str | None]) -> tuple[Caution, ...]:
+    """Everything to know of a study before its first run, the gravest first.
+
+    Args:
+        arms: those that are compared.
+        primaries: the arm that each is compared with.
+    """
+    own = {arm: found for arm, found in arms.items() if arm != full.copy}
+    facts = Facts(full, own, {arm: found for arm, found in own.items() if not found.learner}, primaries)
+    return gravest_first(caution for rule in RULES for caution in rule(facts))
+
+
+def _overlap(facts: Facts) -> Iterator[Caution]:
+    overlap, task = facts.full.overlap, facts.full.task
     if not overlap.found:
         return
-    what = "documents" if inputs.task.kind == LANGUAGE_MODEL else "texts"
-    other = "give validation data of its own"
-    if inputs.task.kind == LANGUAGE_MODEL:
-        do = f"{other[0].upper()}{other[1:]}, or leave `validation` out: a part of the training text is then held out"
-    elif overlap.every_validation:
-        do = f"{other[0].upper()}{other[1:]}, or leave `validation` out: a part of the training examples is then held out"
+    text = task.kind == LANGUAGE_MODEL
+    if text or overlap.every_validation:
+        part = "training text" if text else "training examples"
+        do = f"Give validation data of its own, or leave `validation` out: a part of the {part} is then held out"
     else:
-        do = f"Set `dedupe: true`, which takes them out of the validation split, or {other}"
-    yield Caution(
-        "refusal" if overlap.share > MOST_SHARED else "warning",
+        do = "Set `dedupe: true`, which takes them out of the validation split, or give validation data of its own"
+    yield (refusal if overlap.share > MOST_SHARED else warning)(
         "splits-overlap",
-        f"task '{inputs.task.name}': {overlap.found:,} of the {overlap.tested:,} test {what} ({as_percent(overlap.share)}) are in "
-        "the validation split too, up to case, punctuation and spacing",
+        f"task '{task.name}': {overlap.found:,} of the {overlap.tested:,} test {'documents' if text else 'texts'} "
+        f"({as_percent(overlap.share)}) are in the validation split too, up to case, punctuation and spacing",
         "checkpoints are selected on what is then reported, so the scores are those of the luckiest checkpoint",
         do,
     )
 
 
-def _verdicts(study: Study, metric: str) -> Iterator[Caution]:
-    confidence, margin = study.compare.confidence, study.compare.margin
-    if confidence < LOWEST_CONFIDENCE:
-        yield Caution(
-            "refusal",
+def _verdicts(facts: Facts) -> Iterator[Caution]:
+    compare, metric = facts.full.study.compare, METRICS[facts.full.task.metric]
+    if compare.confidence < LOWEST_CONFIDENCE:
+        yield refusal(
             "confidence-low",
-            f"compare.confidence is {confidence:g}",
-            f"up to {as_percent(1 - confidence)} of the methods that change nothing would be called better or worse",
+            f"compare.confidence is {compare.confidence:g}",
+            f"up to {as_percent(1 - compare.confidence)} of the methods that change nothing would be called better or worse",
             f"Use 0.95, or at least {LOWEST_CONFIDENCE:g}",
         )
-    share = _margin_share(margin, metric)
-    if share is not None and share > LARGEST_MARGIN:
-        yield Caution(
-            "refusal",
+    margin = compare.margin
+    share = float(margin.removesuffix("%")) / 100 if isinstance(margin, str) else margin
+    scaled = isinstance(margin, str) or metric.bounds[1] == 1  # a plain number of a loss has no scale
+    if share is not None and scaled and share > LARGEST_MARGIN:
+        yield refusal(
             "margin-large",
-            f"compare.margin is {margin if isinstance(margin, str) else f'{margin:g}'}, more than a quarter of "
-            f"{METRICS[metric].title}",
+            f"compare.margin is {margin if isinstance(margin, str) else f'{margin:g}'}, more than a quarter of {metric.title}",
             "an arm could lose most of what was learned and still be called not inferior",
             "State the largest loss that you would accept in use, such as `1%`; a plain number is in the metric's own unit, so "
             "that one point of accuracy is 0.01",
         )
 
 
-def _margin_share(margin: float | str | None, metric: str) -> float | None:
-    """A margin as a share of the metric; None where a plain number has no scale to be measured by."""
-    if isinstance(margin, str):
-        return float(margin.removesuffix("%")) / 100
-    return margin if margin is not None and METRICS[metric].bounds[1] == 1 else None
-
-
-def _seeds(study: Study) -> Iterator[Caution]:
-    count = len(study.seeds)
-    if count < FEWEST_SEEDS and len(study.arms) > 1:
-        yield Caution(
-            "warning",
+def _seeds(facts: Facts) -> Iterator[Caution]:
+    study = facts.full.study
+    if len(study.seeds) < FEWEST_SEEDS and len(study.arms) > 1:
+        one = len(study.seeds) == 1
+        yield warning(
             "few-seeds",
-            f"seeds: {'one seed' if count == 1 else 'two seeds'} per arm",
+            f"seeds: {'one seed' if one else 'two seeds'} per arm",
             "one run gives no verdict at all, since how much luck a seed brings is not known"
-            if count == 1
+            if one
             else "two seeds settle nothing: even differences of four points are rarely told from luck",
             "Use `seeds: 5`; three are the least",
         )
 
 
-def _order(study: Study) -> Iterator[Caution]:
+def _order(facts: Facts) -> Iterator[Caution]:
+    study = facts.full.study
     if study.order == "sequential" and len(study.arms) > 1:
-        yield Caution(
-            "warning",
+        yield warning(
             "order-sequential",
             "order: sequential runs one arm after the other",
             "their times are compared although they ran at different times, so a busier hour or a warmer machine looks like a "
@@ -158,23 +188,326 @@ def _order(study: Study) -> Iterator[Caution]:
         )
 
 
-def _budget(inputs: PlanInputs) -> Iterator[Caution]:
+def _reference_methods(facts: Facts) -> Iterator[Caution]:
+    reference = facts.tuned.get(facts.reference)
+    acting = [use.name for use in reference.methods if not use.config.idle] if reference else []
+    if acting and len(facts.tuned) > 1:
+        yield (warning if facts.reference.lower().startswith("baseline") else note)(
+            "reference-methods",
+            f"{facts.reference}, which the others are compared to, has methods itself ({one_of(acting)})",
+            "it is not the untouched checkpoint, so a difference may be its loss as well as another arm's gain",
+            "Compare to an arm without methods (`compare: {to: NAME}`), or keep it if this comparison is the question",
+        )
+
+
+def _reference_alone(facts: Facts) -> Iterator[Caution]:
+    others, reference = dict(facts.tuned), facts.reference
+    if reference not in others:
+        return
+    base = others.pop(reference).settings
+    if not any(own.methods for own in others.values()) or any(own.settings == base for own in others.values()):
+        return  # arms without methods are meant to compare settings
+    shared = {
+        arm: sum(other.settings == own.settings for other in others.values())
+        for arm, own in others.items()
+        if not own.methods
+    }
+    best = max(shared, key=lambda arm: shared[arm], default=None)
+    names = [name for name in base if any(own.settings[name] != base[name] for own in others.values())]
+    yield warning(
+        "reference-alone",
+        f"no other arm has the settings of {reference} ({one_of(f'{name} {setting_text(name, base[name])}' for name in names)})",
+        "every difference from it is one of settings too, and cannot be put down to a method",
+        f"`compare: {{to: {best}}}` compares at equal settings; else read each arm beside its control"
+        if best is not None and shared[best] > 1
+        else f"Give an arm the settings of {reference}, or compare to an arm without methods that has the others' settings",
+    )
+
+
+def _no_control(facts: Facts) -> Iterator[Caution]:
+    reference, base = facts.reference, facts.arms[facts.reference]
+    unmatched = [(facts.full.missing.get(arm, ""), arm) for arm in find_unmatched(facts.arms, reference)]
+    for line, found in _grouped(unmatched).items():
+        add = f"Add the arm `{line}`, or let `--add-controls` (in the file `controls: true`) do it"
+        if base.learner:
+            yield warning(
+                "no-control",
+                f"{_listed(found)}: no arm without methods has the same settings, and {reference} is not fine-tuned",
+                "a difference from it is that of fine-tuning and method together",
+                add,
+            )
+            continue
+        own = facts.arms[found[0]].settings
+        changed = [name for name in own if own[name] != base.settings[name]]
+        texts = [
+            f"{name} is {setting_text(name, own[name])}, not {setting_text(name, base.settings[name])}"
+            for name in changed
+        ]
+        yield warning(
+            "no-control",
+            f"{_listed(found)}: {' and '.join(texts)}, and no arm without methods has these settings",
+            f"method and {' and '.join(changed)} cannot be told apart, so no verdict will be given",
+            add if line else "Add an arm without methods that has these settings",
+        )
+
+
+def _no_freezing(facts: Facts) -> Iterator[Caution]:
+    """Q and K that get new weights and are frozen, and nothing that is only frozen."""
+    study, lacking = facts.full.study, []
+    for arm, own in facts.tuned.items():
+        alike = [other.methods for other in facts.tuned.values() if other.settings == own.settings]
+        for config in _qk(own.methods):
+            acts = config["init"] != "keep" and config["freeze"] and config["parts"]
+            only = {"init": "keep", "freeze": True, "ffn": False, "layers": config["layers"], "parts": config["parts"]}
+            if not acts or any(only.items() <= found.items() for methods in alike for found in _qk(methods)):
+                continue
+            name = FREEZE if FREEZE not in facts.tuned else f"{FREEZE}-for-{arm}"
+            usual = {"layers": "all", "parts": ["q", "k"]}
+            given = {key: config[key] for key in usual if config[key] != usual[key]}
+            lacking.append((arm_line(study, arm, name, [{QK: {"init": "keep", **given}}]), arm))
+    kept = "drawn" if facts.full.model.preset is not None else "pretrained"
+    for line, found in _grouped(lacking).items():
+        yield warning(
+            "no-freezing-control",
+            f"{_listed(found)}: Q and K get new weights and are frozen, and no arm of the same settings freezes the {kept} ones",
+            "what freezing does and what the new weights do cannot be told apart",
+            f"Add the arm `{line}`",
+        )
+
+
+def _qk(methods: Sequence[MethodUse]) -> list[dict[str, Any]]:
+    return [use.config.model_dump(mode="json") for use in methods if use.name == QK]
+
+
+def _no_observer(facts: Facts) -> Iterator[Caution]:
+    """Heads with a map that acts, and none of that size whose map only watches."""
+    lacking = []
+    for arm, own in facts.tuned.items():
+        alike = [
+            use.config for other in facts.tuned.values() if other.settings == own.settings for use in other.methods
+        ]
+        for acting in (use.config for use in own.methods if use.name == BPSOM and not use.config.idle):
+            if not any(config.control_for(acting) for config in alike):
+                watching = {**acting.model_dump(exclude_unset=True, include={"hidden"}), "alpha": 0, "prune": None}
+                lacking.append((arm_line(facts.full.study, arm, f"{BPSOM}-observer", [{BPSOM: watching}]), arm))
+    for line, found in _grouped(lacking).items():
+        yield warning(
+            "no-observer",
+            f"{_listed(found)}: BP-SOM has a head of its own, and no arm has that head with a map that only watches",
+            "what the head does and what the map does cannot be told apart",
+            f"Add the arm `{line}`",
+        )
+
+
+def _unequal_steps(facts: Facts) -> Iterator[Caution]:
+    for arm, other, texts in facts.unequal(facts.tuned, STEP):
+        yield warning(
+            "unequal-steps",
+            f"{arm} and {other}: {' and '.join(f'{name} {values}' for name, values in texts.items())}",
+            "an optimizer step is not the same work in both, so their step times say nothing about the method",
+            f"Give both the same {' and '.join(texts)}, or compare no times",
+        )
+
+
+def _unequal_scoring(facts: Facts) -> Iterator[Caution]:
+    for arm, other, texts in facts.unequal(facts.arms, ("eval_examples",)):
+        yield warning(
+            "unequal-scoring",
+            f"{arm} and {other}: eval_examples {texts['eval_examples']}",
+            "they are selected and reported on different examples",
+            "Set eval_examples once, under `train`",
+        )
+
+
+def _same_runs(facts: Facts) -> Iterator[Caution]:
+    for group in _alike(facts.arms):
+        if len(group) > 1:
+            yield note(
+                "same-runs",
+                f"{_listed(group)} have the same settings and methods",
+                "with the same seeds they train to the same bits, which shows nothing about the luck of seeds",
+                "Keep one, and set `aa: true` for a copy of the reference with other random numbers",
+            )
+
+
+def _bidirectional(facts: Facts) -> Iterator[Caution]:
+    attention = {own.settings["attention"] for own in facts.tuned.values()}
+    if facts.full.task.kind != LANGUAGE_MODEL and attention == {"bidirectional"}:
+        yield note(
+            "bidirectional",
+            "attention is bidirectional in all arms",
+            "that is not a language model's attention, so nothing here shows how a causal model classifies",
+            "Leave `attention` out for causal arms, or have arms of both kinds",
+        )
+
+
+def _extra_tuning(facts: Facts) -> Iterator[Caution]:
+    """Arms that choose settings of their methods too: a choice that the others do not have."""
+    tune = facts.full.study.tune
+    if tune is None:
+        return
+    own = [
+        (tuple(tune.own([use.name for use in found.methods if not use.config.idle])), arm)
+        for arm, found in facts.tuned.items()
+    ]
+    for names, arms in _grouped(own).items():
+        if names:
+            yield note(
+                "extra-tuning",
+                f"{_listed(arms)}: {_listed(names)} {'is' if len(names) == 1 else 'are'} tuned too, which arms without the method "
+                "do not have",
+                "they choose among more settings than the others, and part of a gain may come from that choice",
+                "Report it as extra tuning, or take it out of the space",
+            )
+
+
+def _arithmetic(facts: Facts) -> Iterator[Caution]:
+    """Arms that are computed otherwise than those they are compared with, and runs that cannot be repeated."""
+    for arm, other, texts in facts.unequal(facts.tuned, ARITHMETIC):
+        yield warning(
+            "unequal-arithmetic",
+            f"{arm} and {other}: {', '.join(f'{name} {values}' for name, values in texts.items())}",
+            "they train alike but for the last bits, but time and memory are then those of this as much as of the method",
+            f"Give both the same {' and '.join(texts)}, or compare neither times nor memory",
+        )
+    loose = [arm for arm, own in facts.tuned.items() if own.settings["deterministic"] is False]
+    if loose:
+        yield note(
+            "not-deterministic",
+            f"deterministic is false in {one_of(loose)}",
+            "on a GPU the same seed may then give other last bits each time, also when a run was stopped and goes on",
+            "Leave it out where runs must be repeated to the bit",
+        )
+
+
+def _training(facts: Facts) -> Iterator[Caution]:
+    """Schedules and rates with which runs, or their trials, learn next to nothing."""
+    full, found = facts.full, []
+    study, tune = full.study, full.study.tune
+    for arm in (arm for arm in facts.arms if full.steps(arm)):
+        train = study.settings(arm)
+        if tune is not None and "lr" in tune.space:
+            rates = tune.space["lr"]
+            lowest = rates.low if isinstance(rates, Range) else min(map(float, rates))
+            train = train.model_copy(update={"lr": lowest})
+        own = [("", caution) for caution in setting_cautions(train, study.methods(arm), full.steps(arm))]
+        if tune is not None and tune.cheaper and study.pairs(arm) is None:
+            cheaper = Train.model_validate({**train.model_dump(), **tune.cheaper})
+            tried = setting_cautions(cheaper, study.methods(arm), cheaper.total_steps(full.examples[arm]))
+            own += [("trials of ", caution) for caution in tried if ("", caution) not in own]
+        found += [(seen, arm) for seen in own]
+    for (runs, caution), names in _grouped(found).items():
+        if caution.code == "warmup-long" and tune is not None and "warmup" in tune.shared:
+            continue  # every trial sets it for itself
+        who = "all arms" if len(names) == len(facts.arms) > 1 else _listed(names)
+        yield replace(caution, seen=f"{runs}{who}: {caution.seen}")
+
+
+def _texts(facts: Facts) -> Iterator[Caution]:
+    """Models that cannot read the texts, and lengths that cut none of them, model by model."""
+    full = facts.full
+    if full.data is None:
+        return
+    using = [(full.models[arm].identity, arm) for arm in facts.arms if full.study.uses_model(arm)]
+    for found in _grouped(using).values():
+        model = full.models[found[0]]
+        folder = full.tokenizer.folder if full.tokenizer else model.folder
+        words = None if folder is None else tokenizer_folder(Path(folder))
+        splits = [full.data.splits[name] for name in ("test", "train")]
+        load = None if words is None else words.load
+        if caution := language_caution(full.task.name, splits, model.hub_id or model.name, load):
+            yield caution
+        if words is not None:
+            yield from _lengths(full, {arm: facts.arms[arm] for arm in found}, words)
+
+
+def _lengths(full: FullStudy, arms: Arms, words: TokenizerFolder) -> Iterator[Caution]:
+    """Tokens are counted only where there is a question: counting takes seconds, once for each tokenizer."""
+    data, settings = full.data, {arm: full.study.settings(arm) for arm in arms}
+    assert data is not None, "a task that classifies"
+    lengths = {arm: train.longest for arm, train in settings.items()}
+    alike = [group for group in _alike(arms, "max_length") if len({lengths[arm] for arm in group}) > 1]
+    least = most_words(data.splits["train"])  # a word has at least one token
+    given = {lengths[arm] for arm, train in settings.items() if "max_length" in train.model_fields_set}
+    far = sorted(length for length in given if is_far_above(length, least))
+    if not far and not any(sorted(lengths[arm] for arm in group)[-2] >= least for group in alike):
+        return
+    counts = [train_counts(data, words), heldout_counts(data, words)]
+    longest, n = max(one.longest for one in counts), sum(one.n for one in counts)
+    counted = f"{n:,} {'sampled ' if any(one.sampled for one in counts) else ''}texts"
+    notes = [length_caution(length, longest, counted) for length in far]
+    yield from [found for found in notes if found is not None][:1]
+    for group in alike:
+        whole = [arm for arm in group if lengths[arm] >= longest]
+        if len({lengths[arm] for arm in whole}) > 1:
+            values = _listed([f"{lengths[arm]}" for arm in whole])
+            yield warning(
+                "same-lengths",
+                f"{_listed(whole)}: max_length {values}, and the longest of {counted} has {longest} tokens",
+                "they differ in nothing else and cut none of these texts, so they are the same runs twice",
+                f"Compare lengths below {longest}, or keep one of them",
+            )
+
+
+def _small_budget(facts: Facts) -> Iterator[Caution]:
     """A published figure that this budget cannot reach: a baseline below it is then no sign of a mistake."""
-    study, task, model = inputs.study, inputs.task, inputs.model
+    full, reference = facts.full, facts.reference
+    study, task, model = full.study, full.task, full.model
     band = find_band(model.hub_id or model.name, task.name, task.metric)
-    reference = study.compare.to
     if band is None or study.train_on is not None or study.learner(reference) is not None:
         return
-    train, rows = study.settings(reference), inputs.examples[reference]
-    used = inputs.used(reference)
+    train, rows, used = study.settings(reference), full.examples[reference], full.used(reference)
     passes = train.total_steps(used) / train.steps_per_epoch(used)
     if used >= FULL_BUDGET * rows and passes >= 1:
         return
     seen = f"{used:,} of {rows:,} training examples" if used < FULL_BUDGET * rows else f"{passes:.2g} of an epoch"
-    yield Caution(
-        "note",
+    yield note(
         "small-budget",
         f"{reference} trains on {seen}",
         f"the published {band} was reached with all of them, so a lower score says nothing against this baseline",
         "Compare the arms with each other, not with published figures; or train on everything for at least one epoch",
     )
+
+
+RULES: tuple[Callable[[Facts], Iterator[Caution]], ...] = (
+    _overlap,
+    _verdicts,
+    _seeds,
+    _order,
+    _reference_methods,
+    _reference_alone,
+    _no_control,
+    _no_freezing,
+    _no_observer,
+    _unequal_steps,
+    _unequal_scoring,
+    _same_runs,
+    _bidirectional,
+    _extra_tuning,
+    _arithmetic,
+    _training,
+    _texts,
+    _small_budget,
+)
+
+
+def _alike(arms: Arms, *but: str) -> list[list[str]]:
+    """Arms in groups that differ in nothing, or in these settings alone."""
+    keys = []
+    for arm, own in arms.items():
+        settings = {name: value for name, value in own.settings.items() if name not in but}
+        key = [settings, [use.as_json() for use in own.methods], own.learner]
+        keys.append((json.dumps(key, sort_keys=True, default=str), arm))
+    return list(_grouped(keys).values())
+
+
+def _grouped(found: Iterable[tuple[Any, str]]) -> dict[Any, list[str]]:
+    """Arms by what they have in common."""
+    groups: dict[Any, list[str]] = {}
+    for key, arm in found:
+        groups.setdefault(key, []).append(arm)
+    return groups
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.models.operations import model_sizes, operations_per_token
-from fairtune.settings.model import PresetModel, TrainedTokenizer
+from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.sections import Train
 from fairtune.study.plan import Plan
 from fairtune.study.schema import Study
@@ -96,8 +96,7 @@ def arm_operations(study: Study, arm: str, train: Train, steps: float, folder: s
     Args:
         folder: with the model's files, where they are on this machine.
     """
-    named, learner = study.model_of(arm), study.learner(arm)
-    sizes = model_sizes(named.model_dump(exclude_none=True) if isinstance(named, PresetModel) else named, folder)
+    learner, sizes = study.learner(arm), model_sizes(study.model_of(arm), folder)
     words = study.tokenizer.train if isinstance(study.tokenizer, TrainedTokenizer) else None
     sequences = train.batch_size * train.accumulate
     token = operations_per_token(sizes, train.longest, train.batch_size, is_text(study.task), words)

@@ -1,82 +1,66 @@
-"""What a study names outside of its file: data and models, looked at before anything is planned, and without torch.
+"""What a study names outside of its file: data and models, checked before anything is planned, and without torch.
 
-All that is wrong is told at once, with the line that names it: files that are not there, columns and labels that are not in them,
-tasks and models that nobody has.
+Everything wrong is reported at once, with the line that names it: files that are not there, columns and labels that are not in
+them, unknown tasks and models.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 
 from fairtune.core.errors import DataError, FairtuneError, ModelError
 from fairtune.models.presets import parse_preset
 from fairtune.models.sources import check_model, require_here
+from fairtune.settings.few_labels import few_labels
 from fairtune.settings.file_task import FileTask
+from fairtune.settings.metrics import METRICS
 from fairtune.study.places import absolute_folder, expanded
-from fairtune.study.problems import Origins, Problem, dotted
+from fairtune.study.schema import Study
+from fairtune.study.study_checks import Fault
 from fairtune.study.yaml_tree import Path
+from fairtune.tasks import Task
 from fairtune.tasks.catalogue import task_names, unknown
+from fairtune.tasks.class_samples import require_per_class
 from fairtune.tasks.corpora import corpus_names
 from fairtune.tasks.definitions import ALIASES, DEFINITIONS
 from fairtune.tasks.descriptions import descriptions
 from fairtune.tasks.published import is_kept
+from fairtune.tasks.splits import fixed_sample
 
-FILES = ("train", "validation", "test")
 
-
-def input_problems(data: Mapping[str, Any], origins: Origins, base: FilePath) -> list[Problem]:
-    """What is wrong with the data and the models that a study names; what its schema refuses is not looked at.
+def input_problems(data: Mapping[str, Any], base: FilePath) -> Iterator[Fault]:
+    """What is wrong with the data and the models that a study names; what its schema refuses is skipped.
 
     Args:
         data: of the study, as it was written.
         base: where relative paths start.
     """
-    models = _model_problems(data, base, check_model)
-    found = [*_task_problems(data.get("task"), base), *_name_problems("train_on", data.get("train_on")), *models]
-    return [Problem(origins.of(path), dotted(path), message) for path, message in dict.fromkeys(found)]
+    task = data.get("task")
+    for field, known in (("task", [*task_names(), *corpus_names()]), ("train_on", task_names())):
+        name = data.get(field)
+        if isinstance(name, str) and ALIASES.get(name, name) not in known:
+            yield (field,), f"'{name}': {unknown(name)}"
+    if isinstance(task, dict):
+        yield from _files(task, base)
+    yield from _models(data, base, check_model)
 
 
-def absences(data: Mapping[str, Any], origins: Origins, base: FilePath) -> list[Problem]:
-    """What of it is right but not on this machine, and cannot be fetched: published data, and models of the hub."""
-    found = [absence for name in ("task", "train_on") for absence in _absent_data(name, data.get(name))]
-    found += [] if input_problems(data, origins, base) else _model_problems(data, base, require_here)
-    return [Problem(origins.of(path), dotted(path), message) for path, message in dict.fromkeys(found)]
-
-
-def _task_problems(task: Any, base: FilePath) -> Iterator[tuple[Path, str]]:
-    if isinstance(task, str):
-        yield from _name_problems("task", task)
-        return
-    if not isinstance(task, dict):
-        return
-    try:
-        spec = FileTask.model_validate(task)
-    except ValidationError:
-        return  # reported by its schema
-    files = {split: str(base / expanded(file)) for split in FILES if (file := getattr(spec, split))}
-    named = spec.model_copy(update=files).model_dump_json(exclude_unset=True)
-    for field, message in _file_problems(named, tuple(map(_state, files.values()))):
-        yield ("task", field), message
-
-
-def _name_problems(field: str, name: Any) -> Iterator[tuple[Path, str]]:
-    """That a task is not in the catalogue."""
-    known = {*task_names(), *(corpus_names() if field == "task" else ())}
-    if isinstance(name, str) and ALIASES.get(name, name) not in known:
-        yield (field,), f"'{name}': {unknown(name)}"
-
-
-def _absent_data(field: str, name: Any) -> Iterator[tuple[Path, str]]:
-    """That nothing here has a task's data, and that it cannot be fetched."""
-    wanted = ALIASES.get(name, name) if isinstance(name, str) else None
-    described = next((task for task in descriptions() if task.name == wanted), None) if wanted else None
-    if described is not None and described.availability.missing and not _is_kept(described.name):
-        yield (field,), f"'{name}': {'; '.join(described.availability.missing).removesuffix('.')}."
+def absences(data: Mapping[str, Any], base: FilePath) -> Iterator[Fault]:
+    """What is right but not on this machine, and cannot be fetched: published data, and models of the hub."""
+    for field in ("task", "train_on"):
+        wanted = ALIASES.get(name, name) if isinstance(name := data.get(field), str) else None
+        described = next((task for task in descriptions() if task.name == wanted), None) if wanted else None
+        if described is not None and described.availability.missing and not _is_kept(described.name):
+            yield (field,), f"'{name}': {'; '.join(described.availability.missing).removesuffix('.')}."
+    if not any(input_problems(data, base)):
+        yield from _models(data, base, require_here)
 
 
 def _is_kept(name: str) -> bool:
@@ -87,46 +71,105 @@ def _is_kept(name: str) -> bool:
         return False
 
 
-def _model_problems(
-    data: Mapping[str, Any], base: FilePath, check: Callable[[str], None]
-) -> Iterator[tuple[Path, str]]:
-    """What a check says of each model, once."""
-    arms = data.get("arms")
-    places: dict[Path, Any] = {("model",): data.get("model")}
-    if isinstance(arms, dict):
-        places |= {("arms", name, "model"): arm.get("model") for name, arm in arms.items() if isinstance(arm, dict)}
-    seen = set()
-    for path, name in places.items():
-        if isinstance(name, str) and name and name not in seen and not _is_wrong_preset(name):
-            seen.add(name)
-            try:
-                check(absolute_folder(name, base) or name)
-            except (ModelError, OSError, ValueError) as error:
-                yield path, str(error).removeprefix("model ")
-
-
-def _is_wrong_preset(name: str) -> bool:
-    """Whether it is a preset that cannot be, which is reported with the study's other fields."""
+def _files(task: dict[str, Any], base: FilePath) -> Iterator[Fault]:
     try:
-        parse_preset(name)
-    except FairtuneError:
-        return True
-    return False
+        spec = FileTask.model_validate(task)
+    except ValidationError:
+        return  # reported by its schema
+    files = {
+        split: str(base / expanded(file)) for split in ("train", "validation", "test") if (file := getattr(spec, split))
+    }
+    named = spec.model_copy(update=files).model_dump_json(exclude_unset=True)
+    for field, message in _file_problems(named, tuple(map(_state, files.values()))):
+        yield ("task", field), message
 
 
 @lru_cache(maxsize=64)
 def _file_problems(spec: str, states: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:  # noqa: ARG001 - part of the key
-    """Of a task's files, looked at once for all profiles, as long as they are as they were."""
+    """Of a task's files, read once for all profiles unless they have changed."""
     from fairtune.tasks.file_checks import file_problems  # Arrow, which a study of a catalogue's task need not wait for
 
     return tuple(file_problems(FileTask.model_validate_json(spec)))
 
 
 def _state(file: str) -> Any:
-    """By what it shows that a file, or one of a folder, was changed."""
+    """Size and time of a file, or of each in a folder."""
     path = FilePath(file)
     try:
         found = sorted(path.iterdir()) if path.is_dir() else [path]
         return tuple((one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in found)
     except (OSError, ValueError):
         return None
+
+
+def _models(data: Mapping[str, Any], base: FilePath, check: Callable[[str], None]) -> Iterator[Fault]:
+    """What a check says of each model, once."""
+    arms = data.get("arms")
+    places: dict[Path, Any] = {("model",): data.get("model")}
+    if isinstance(arms, dict):
+        places |= {("arms", name, "model"): arm.get("model") for name, arm in arms.items() if isinstance(arm, dict)}
+    named = {name: path for path, name in reversed(places.items()) if isinstance(name, str) and name}
+    for name, path in named.items():
+        try:
+            parse_preset(name)
+        except ModelError:
+            continue  # reported with the study's other fields
+        try:
+            check(absolute_folder(name, base) or name)
+        except (ModelError, OSError, ValueError) as error:
+            yield path, str(error).removeprefix("model ")
+
+
+def require_samples(study: Study, data: Task, metric: str) -> None:
+    """Refuse samples, metrics and a decision line that the classes of a task do not allow.
+
+    Args:
+        metric: that selects and decides.
+
+    Raises:
+        FairtuneError: with the reason.
+    """
+    for arm, own in study.arms.items():
+        if few := few_labels(study.settings(arm).examples):
+            where = "train" if getattr(own, "examples", None) is None else f"arms.{arm}"
+            require_per_class(data.splits["train"], data.labels, few.per_class, f"{where}.examples")
+    compare, classes = study.compare, len(data.labels)
+    if metric in compare.also:
+        raise FairtuneError(
+            f"compare.also: {metric} is the study's own metric, which has its verdicts anyway; remove it here."
+        )
+    if compare.threshold == "validation" and classes != 2:
+        raise FairtuneError(
+            f"compare.threshold: a line is picked between two classes, and task '{data.name}' has {classes}; use half."
+        )
+    low, high = METRICS[metric].bounds
+    if compare.target is not None and not low <= compare.target <= high:
+        allowed = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
+        percent = (
+            f"; for {compare.target:g} % write {compare.target / 100:g}" if high == 1 < compare.target <= 100 else ""
+        )
+        raise FairtuneError(f"compare.target: found {compare.target:g}; {metric} is {allowed}{percent}.")
+    places = {claim.metric: "claims.metric" for claim in study.claims if claim.metric}
+    places |= {metric: "metric" if study.metric else "task.metric", **dict.fromkeys(compare.also, "compare.also")}
+    for name, place in places.items():
+        needed = METRICS[name]
+        if not needed.fits(classes):
+            raise FairtuneError(
+                f"{place}: {name} is for {needed.classes}, and task '{data.name}' has {classes}; use {needed.instead}."
+            )
+        for split in ("validation", "test") if needed.ranks else ():
+            if name == metric or split == "test":
+                _require_two_classes(study, data, f"{place}: {name}", split)
+
+
+def _require_two_classes(study: Study, data: Task, named: str, split: str) -> None:
+    whole = data.splits[split]
+    for size in {study.settings(arm).sizes[split] for arm in study.arms}:
+        found = fixed_sample(whole, size)
+        seen = np.unique(found.labels)
+        if len(seen) < 2:
+            sample = "" if len(found) == len(whole) else f" sample of {size:,} examples of the"
+            raise FairtuneError(
+                f"{named} says how well classes are ranked, and the{sample} {split} split of task '{data.name}' has one class only "
+                f"('{data.labels[int(seen[0])]}', n = {len(found):,}); give it examples of another, or use accuracy."
+            )

@@ -11,20 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairtune.core.plugins import PluginError, load_module
-from fairtune.study.arithmetic import arithmetic_problems
+from fairtune.study.arm_checks import arm_problems, require_controls, written_arm_problems
 from fairtune.study.changes import apply_override, apply_profile, spread_arm_list
-from fairtune.study.checks import (
-    arm_problems,
-    conflict_problems,
-    kind_problems,
-    model_problems,
-    reference_problems,
-    size_problems,
-)
-from fairtune.study.claim_checks import claim_problems
 from fairtune.study.input_checks import absences, input_problems
-from fairtune.study.learner_checks import learner_name_problems, learner_problems
-from fairtune.study.metric_checks import metric_problems
 from fairtune.study.places import absolute_folder, expanded
 from fairtune.study.plain_data import faults
 from fairtune.study.problems import (
@@ -35,10 +24,9 @@ from fairtune.study.problems import (
     dotted,
     problems_of,
 )
-from fairtune.study.removed_arms import require_controls, require_reference
 from fairtune.study.schema import Study
-from fairtune.study.search_space import tune_problems
 from fairtune.study.source import StudySource, Written, read_source
+from fairtune.study.study_checks import study_problems
 
 __all__ = ["StudySource", "check_file", "load_checked", "load_study", "take_changes"]
 
@@ -140,7 +128,6 @@ def _load(
         where = Origins(written.label, written.places).of(("suite",))
         raise StudyError([Problem(where, "", "this is a suite, not a study; `fairtune suite` runs and plans it")])
     take_changes(written, overrides, profile)
-    require_reference(written)
     origins = Origins(written.label, written.places)
     study = _validated(written.data, origins, written.base, look or LookAt.NOTHING)
     require_controls(study, written, lambda data: _validated(data, origins, written.base))
@@ -167,31 +154,18 @@ def _validated(data: dict[str, Any], origins: Origins, base: FilePath, look: Loo
     unfit = [Problem(origins.of(path), dotted(path), message) for path, message in islice(faults(data), MOST_SHOWN)]
     if unfit:
         raise StudyError(unfit)
-    problems = [
-        *reference_problems(data, origins),
-        *arm_problems(data, origins),
-        *learner_name_problems(data, origins),
-    ]
+    found, schema = list(written_arm_problems(data)), []
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
-        problems = problems_of(error.errors(), origins) + problems
+        schema = problems_of(error.errors(), origins)
     else:
-        problems += [
-            *size_problems(study, origins),
-            *conflict_problems(study, origins),
-            *arithmetic_problems(study, origins),
-            *kind_problems(study, origins),
-            *metric_problems(study, origins),
-            *model_problems(study, origins),
-            *learner_problems(study, origins),
-            *tune_problems(study, origins),
-            *claim_problems(study, origins),
-        ]
+        found += [*study_problems(study), *arm_problems(study)]
     if look is not LookAt.NOTHING:
-        problems += input_problems(data, origins, base)
+        found += input_problems(data, base)
     if look is LookAt.ALL:
-        problems += absences(data, origins, base)
+        found += absences(data, base)
+    problems = schema + [Problem(origins.of(path), dotted(path), message) for path, message in dict.fromkeys(found)]
     if problems:
         raise StudyError(sorted(problems, key=_by_line))
     return _with_absolute_files(study, base)

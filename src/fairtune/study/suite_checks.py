@@ -85,7 +85,7 @@ def model_name(study: Study) -> str:
     """The model as plans call it."""
     model = study.model_of(study.compare.to)
     if isinstance(model, PresetModel):
-        preset = parse_preset({name: value for name, value in model.model_dump().items() if value is not None})
+        preset = parse_preset(model)
         assert preset is not None, "a mapping names a preset, or is refused"
         return preset_name(preset)
     return str(model)

@@ -1,6 +1,6 @@
-"""Cautions about one training run: settings that let it learn nothing, and texts that its model or `max_length` does not suit.
+"""Cautions about one training run: settings with which it learns nothing, and texts that its model or `max_length` does not suit.
 
-A plan and `fairtune train` give the same ones; what is seen has no name of an arm in it, which a plan adds.
+A plan and `fairtune train` give the same ones; a plan adds the names of arms.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from fairtune.tasks.task import TEXT_COLUMNS, Split, Texts
 LOWEST_RATE = 1e-8
 """Below this AdamW's steps are lost in the rounding of weights in 32 bits."""
 FAR_ABOVE = 2
-"""How many times the longest text `max_length` is before it is worth a note; no text counts as shorter than `SHORT` tokens."""
+"""A note is given from this many times the longest text on, which counts as at least `SHORT` tokens."""
 SHORT = 100
 SAMPLE = 200
 NOT_LATIN, UNKNOWN, PER_CHARACTER = 0.5, 0.05, 1.0
-"""Of a sample of texts: the share of letters outside the Latin script, and from where on a tokenizer does not know them: the
-share of unknown tokens, and tokens for each character (a byte-level tokenizer spells out the bytes)."""
+"""Limits for a sample of texts: the share of letters outside the Latin script, the share of tokens unknown to a tokenizer, and
+tokens for each character (a byte-level tokenizer spells out the bytes)."""
 ENGLISH = re.compile(
     r"minilm|all-minilm-.+|minilm-l\d+-h384-uncased|bert-tiny|bert-mini|bert-small|bert-medium|bert_uncased_l-.+"
     r"|(distil)?bert-(base|large)-(un)?cased(-.+)?|(distil)?roberta-(base|large)|(distil)?gpt2(-medium|-large|-xl)?"
@@ -38,11 +38,7 @@ ENGLISH = re.compile(
 
 
 def setting_cautions(train: Train, methods: Sequence[MethodUse], steps: int) -> Iterator[Caution]:
-    """What a run's schedule and its rates let it learn.
-
-    Args:
-        steps: optimizer steps of the run.
-    """
+    """What a run's schedule and its rates let it learn, in this many optimizer steps."""
     warmup = train.warmup_steps(steps)
     if train.warmup >= 1 and warmup >= steps:
         yield Caution(
@@ -52,7 +48,11 @@ def setting_cautions(train: Train, methods: Sequence[MethodUse], steps: int) -> 
             f"the learning rate is still rising when training ends, at {as_percent((steps - 1) / warmup)} of the rate that is set",
             "Set `warmup: 0.1`, a tenth of the steps",
         )
-    for where, rate in _peak_rates(train.lr, methods):
+    rates = [("the learning rate is", train.lr)]
+    for use in methods:
+        for group in (use.config.groups or ()) if isinstance(use.config, LayerwiseLRConfig) else ():
+            rates.append((f"{use.name}: the learning rate of group '{group.place}' is", group.rate(train.lr)))
+    for where, rate in rates:
         if rate < LOWEST_RATE:
             yield Caution(
                 "warning",
@@ -61,14 +61,6 @@ def setting_cautions(train: Train, methods: Sequence[MethodUse], steps: int) -> 
                 "such steps are smaller than the rounding of most weights, so next to nothing is learned there",
                 "Rates of fine-tuning are 1e-5 to 1e-3; freeze what should not train",
             )
-
-
-def _peak_rates(lr: float, methods: Sequence[MethodUse]) -> Iterator[tuple[str, float]]:
-    """The peak learning rate of a run, and of each group of parameters whose settings say it."""
-    yield "the learning rate is", lr
-    for use in methods:
-        for group in (use.config.groups or ()) if isinstance(use.config, LayerwiseLRConfig) else ():
-            yield f"{use.name}: the learning rate of group '{group.place}' is", group.rate(lr)
 
 
 def is_far_above(max_length: int, longest: int) -> bool:
@@ -95,7 +87,7 @@ def length_caution(max_length: int, longest: int, counted: str) -> Caution | Non
 def language_caution(
     task: str, splits: Iterable[Split], model: str, tokenizer: Callable[[], Any] | None
 ) -> Caution | None:
-    """A warning where a model does not know the language of the texts, as far as that can be decided without doubt.
+    """A warning where a model certainly does not know the language of the texts.
 
     Args:
         task: a name of the catalogue may tell the language.
@@ -103,21 +95,20 @@ def language_caution(
         tokenizer: loads it; None where it is not on this machine. It is loaded only for texts that are not in the Latin script.
     """
     english = ENGLISH.fullmatch(model.partition("@")[0].rpartition("/")[2].lower()) is not None
-    family, _, rest = task.partition("/")
-    language = rest.partition("/")[0]
+    family, language, *_ = [*task.split("/"), ""]
     named = family == "xnli" and language in LANGUAGES and language != "en"
-    sample = next(filter(_is_foreign, (_some_texts(split) for split in splits)), None)
-    certain = english and (named or sample is not None)
-    unknown = "" if certain or sample is None or tokenizer is None else _unknown_to(tokenizer(), sample)
-    if not unknown and not certain:
+    sample = next(filter(_is_foreign, map(_some_texts, splits)), None)
+    if english and (named or sample is not None):
+        reason = f", and {model} was pretrained on English alone"
+    elif sample is not None and tokenizer is not None and (unknown := _unknown_to(tokenizer(), sample)):
+        reason = f"; {unknown}"
+    else:
         return None
     texts = f"the texts of {task} are not in English" if named else f"most letters of {task} are not Latin"
-    knows = f", and {model} was pretrained on English alone" if english else ""
-    spelled = f"; {unknown}" if unknown else ""
     return Caution(
         "warning",
         "language-unknown",
-        f"{texts}{knows}{spelled}",
+        f"{texts}{reason}",
         "a model that cannot read the texts learns little from them, and its scores say little about the method",
         "Use a multilingual model, such as google-bert/bert-base-multilingual-cased or FacebookAI/xlm-roberta-base, or texts in "
         "the model's language",

@@ -1,0 +1,208 @@
+"""What can be wrong with the arms of a study, as far as the file alone tells.
+
+An arm whose name promises methods that it does not have, methods that exclude each other, and settings that a simple baseline
+would ignore.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from fairtune.core.errors import ModelError, nearest, one_of, shown
+from fairtune.methods.arms import family_of, named_arms
+from fairtune.methods.registry import conflicts, registered
+from fairtune.models.presets import parse_preset, preset_name
+from fairtune.settings.learners import LEARNERS, Learner
+from fairtune.settings.sections import Train
+from fairtune.settings.values import LANGUAGE_MODEL as TEXT
+from fairtune.settings.values import LONGEST_NAME, NAME
+from fairtune.study.audit import find_controls, stated_settings
+from fairtune.study.problems import Problem, StudyError
+from fairtune.study.schema import Study
+from fairtune.study.source import Written
+from fairtune.study.study_checks import Fault
+from fairtune.study.yaml_tree import Path
+from fairtune.tasks.corpora import is_text
+
+NEAR = 0.8
+"""How alike two names are, of 1, when one is taken for a slip of the other."""
+
+
+def written_arm_problems(data: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is wrong with arms as they are written, before named arms are resolved; the schema checks types."""
+    arms, compare = data.get("arms"), data.get("compare", {})
+    to = compare.get("to", "baseline") if isinstance(compare, dict) else None
+    if not isinstance(arms, dict):
+        return
+    if arms and isinstance(to, str) and to not in arms and len(to) <= LONGEST_NAME:
+        yield ("compare", "to"), f"no arm is called {shown(to)}; arms: {one_of(arms)}.{nearest(to, map(str, arms))}"
+    for name, arm in arms.items():
+        if arm is not None and not isinstance(arm, dict):
+            continue
+        own, path = arm or {}, ("arms", name)
+        sources = [field for field in ("methods", "learner") if own.get(field) is not None or field == "methods" in own]
+        if own.get("preset") is not None and sources:
+            yield (*path, "preset"), f"given together with `{sources[0]}`; keep one of them"
+        elif not sources and own.get("preset") is None and (promise := _broken_promise(name)):
+            yield (
+                path,
+                f"has neither `methods` nor `preset`, so it would train as a baseline, but {promise}, or `methods: []` if it is "
+                "meant to have none",
+            )
+        elif sources == ["methods"] and name in LEARNERS:
+            reason = f"'{name}' is the name of a simple baseline, which has no methods; remove them, or rename the arm"
+            yield (*path, "methods"), reason
+
+
+def _broken_promise(name: Any) -> str | None:
+    """Why this name makes one expect methods, and what to write; None for a plain name."""
+    known = named_arms()
+    if not isinstance(name, str) or name in known or not re.fullmatch(NAME, name):
+        return None
+    folded = re.sub(r"[_+-]+", "-", name.lower())
+    with_methods = [arm.name for arm in known.values() if arm.methods or arm.learner]
+    variant_of = sorted((arm for arm in with_methods if folded.startswith(f"{arm}-")), key=len, reverse=True)
+    close = variant_of or difflib.get_close_matches(folded, with_methods, n=1, cutoff=NEAR)
+    if close:
+        return f"its name is close to a named arm's. Did you mean '{close[0]}'? Write that, or `preset: {close[0]}`"
+    if family := family_of(name):
+        members = [arm for arm in with_methods if arm.startswith(family)]
+        return f"its name begins with '{family}', as these named arms: {one_of(members)}. Write `preset: NAME`"
+    for method in registered():
+        if f"{folded}-".startswith(f"{method.replace('_', '-')}-"):
+            return f"its name is that of a method. Write `methods: [{method}]`"
+    return None
+
+
+def arm_problems(study: Study) -> Iterator[Fault]:
+    """What is wrong with arms whose fields are each right by themselves."""
+    names: dict[str, str] = {}
+    for arm, own in study.arms.items():
+        path: Path = ("arms", arm)
+        if (earlier := names.setdefault(arm.lower(), arm)) != arm:
+            reason = (
+                f"differs from '{earlier}' only in upper and lower case, and their folders may be the same; rename one"
+            )
+            yield path, reason
+        yield from _methods(study, arm)
+        learner = study.learner(arm)
+        if learner is not None:
+            yield from _learner(study, arm, learner)
+        if getattr(own, "pairs", None) is not None and study.pairs(arm) is None:
+            yield (*path, "pairs"), "only 'setfit' learns from pairs; remove it"
+        if (model := getattr(own, "model", None)) is not None and (problem := _model_problem(study, model)):
+            yield (*path, "model"), problem
+    yield from _reference_learner(study)
+    yield from _kernels(study)
+
+
+def _methods(study: Study, arm: str) -> Iterator[Fault]:
+    kind, work = (TEXT, "language models") if is_text(study.task) else ("classify", "classifiers")
+    for position, reason in conflicts(study.methods(arm)):
+        yield ("arms", arm, "methods", position), reason
+    for position, use in enumerate(study.methods(arm)):
+        if kind not in registered()[use.name].kinds:
+            reason = f"'{use.name}' does not work with {work}; remove it, or choose another task"
+            yield ("arms", arm, "methods", position), reason
+
+
+def _model_problem(study: Study, name: str) -> str | None:
+    """An arm's own model is a checkpoint: everything else that a model may need is said for the whole study."""
+    if is_text(study.task):
+        return "language models share one model and one tokenizer, or their losses could not be compared; remove it"
+    if study.tokenizer is not None:
+        return "the study's `tokenizer` is for its own model; remove one of the two"
+    if _is_preset(name):
+        return f"'{name}' is a preset, which has no tokenizer; an arm's own model must be a checkpoint"
+    return None
+
+
+def _is_preset(name: str) -> bool:
+    try:
+        return parse_preset(name) is not None
+    except ModelError:
+        return True
+
+
+def _learner(study: Study, arm: str, learner: Learner) -> Iterator[Fault]:
+    """What an arm asks of a learner that it cannot do, or that means nothing to it."""
+    path, name, own = ("arms", arm), learner.name, study.arms[arm]
+    if study.methods(arm):
+        reason = f"'{name}' is a simple baseline and not fine-tuned, so it has no methods; remove them, or `learner`"
+        yield (*path, "methods"), reason
+    if is_text(study.task):
+        yield path, f"'{name}' tells classes apart, and a language-model task has none; remove this arm"
+        return
+    for field in Train.model_fields:
+        if getattr(own, field) is not None and not learner.uses(field):
+            why = "which reads whole texts" if field == "max_length" else "which is not trained step by step"
+            yield (*path, field), f"this means nothing to '{name}', {why}; remove it"
+    if not learner.encoder:
+        if getattr(own, "model", None) is not None:
+            yield (*path, "model"), f"'{name}' uses no model; remove it"
+        return
+    try:
+        preset = parse_preset(study.model_of(arm))
+    except ModelError:
+        return  # reported where it stands
+    if preset is not None:
+        yield (
+            path,
+            f"'{name}' needs a pretrained encoder, and {preset_name(preset)} is trained from scratch; remove this arm, or choose "
+            "a pretrained model",
+        )
+
+
+def _reference_learner(study: Study) -> Iterator[Fault]:
+    reference = study.compare.to
+    learner = study.learner(reference) if reference in study.arms else None
+    if learner is None or learner.trained:
+        return
+    reasons = {"aa": "draws no random numbers, so a second copy would show nothing", "time": "has no steps to be timed"}
+    for name, why in reasons.items():
+        if getattr(study, name):
+            begin = f"{reference}, which the others are compared to, {why}"
+            yield (name,), f"{begin}; remove `{name}`, or compare to a trained arm"
+
+
+def _kernels(study: Study) -> Iterator[Fault]:
+    """Kernels of a GPU in a study of CPUs; whether there is a GPU elsewhere shows when a run starts."""
+    places: dict[Path, Any] = {("train", "attention_kernel"): study.train}
+    places |= {("arms", arm, "attention_kernel"): own for arm, own in study.arms.items()}
+    for path, own in places.items() if set(study.execution.devices) == {"cpu"} else ():
+        if own.attention_kernel == "flash":
+            yield path, "flash needs a GPU, and execution.devices is cpu; use sdpa or eager, or leave it out"
+
+
+def require_controls(study: Study, written: Written, load: Callable[[dict[str, Any]], Study]) -> None:
+    """Refuse to take out the control of an arm that stays, unless the study adds controls itself.
+
+    Args:
+        load: checks the data of a study.
+
+    Raises:
+        StudyError: names the arms.
+    """
+    gone = {name: was for name, (_, was) in written.removed.items() if name not in study.arms}
+    if not gone or study.controls:
+        return
+    try:
+        whole = load({**written.data, "arms": {**written.data["arms"], **gone}})
+    except StudyError:
+        return  # what was taken out was wrong in itself
+    before, after = (
+        find_controls({arm: stated_settings(one, arm) for arm in one.arms}, one.compare.to) for one in (whole, study)
+    )
+    problems = []
+    for name in gone:
+        if without := [arm for arm in study.arms if before[arm] == name and after[arm] is None]:
+            message = (
+                f"'{name}' is the control of {one_of(without)}: without it methods and settings cannot be told apart; take out "
+                f"{'that arm' if len(without) == 1 else 'those arms'} too, or keep it"
+            )
+            problems.append(Problem(written.removed[name][0], "", message))
+    if problems:
+        raise StudyError(problems)
