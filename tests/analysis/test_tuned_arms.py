@@ -49,7 +49,7 @@ def tuned_ledger(runs: Path) -> MadeLedger:
     for arm, rate, seed in itertools.product(made.arms, (1e-4, 1e-3), (90, 91)):
         name = f"{arm}+{rate:g}"
         arms[name] = {"methods": [], "train": {"lr": rate}, "control": None, "primary": None}
-        arms[name]["trial"] = {"arm": arm, "point": {"lr": rate}, "share": 1.0, "origin": "drawn"}
+        arms[name]["trial"] = {"arm": arm, "point": {"lr": rate}, "origin": "drawn"}
         planned.append({"arm": name, "seed": seed, "position": len(planned), "key": f"{name}-{seed}"})
     study = read_json(runs / STUDY / "study.json") or {}
     trials = {**study, "plan": "tttt", "study": f"{STUDY}/tuning", "arms": arms, "runs": planned}
@@ -62,7 +62,7 @@ def tuned_ledger(runs: Path) -> MadeLedger:
         _close(folder, run["key"], {"accuracy": score})
     chosen = {arm: {"trial": f"{arm}+0.0001", "chosen": {"lr": 1e-4}, "trials": 2, "own": []} for arm in made.arms}
     record = {
-        "plan": "tttt", "fields": ["lr"], "seeds": [90, 91], "budget": {"examples": 100}, "sampler": "random", "halving": None,
+        "plan": "tttt", "fields": ["lr"], "seeds": [90, 91], "budget": {"examples": 100}, "sampler": "random",
         "borrow": True, "runs": 8, "arms": chosen,
     }  # fmt: skip
     write_study(runs / STUDY, {**study, "tuning": record})
@@ -150,7 +150,6 @@ def test_methods_left_out_are_not_judged_by_the_settings_that_were_chosen(tmp_pa
         "seeds": [9],
         "budget": {},
         "sampler": "random",
-        "halving": None,
         "borrow": False,
     }
     study["tuning"] = {**record, "runs": 0, "arms": {}, "trials": 2, "space": {"lr": [1, 2]}}

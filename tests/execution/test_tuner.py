@@ -22,7 +22,7 @@ from fairtune.ledger.predictions import read_predictions
 from fairtune.ledger.studies import run_folders, study_names
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
-from fairtune.study.trials import ChosenSettings, Tuned
+from fairtune.study.trials import Trial, Tuned
 from tests.conftest import InProcessExecutor, performing_here
 from tests.execution.made_runs import study_of
 
@@ -188,15 +188,12 @@ def test_where_choices_differ_the_partner_is_run_with_the_other_choice_too(tiny_
     source = planted(tiny_model, tiny_task) | {
         "arms": {"baseline": {}, "focal": {"methods": ["focal"]}, "fgm": {"methods": ["fgm"]}}
     }
-    choices = {
-        arm: ChosenSettings(f"{arm}+x", {"lr": rate})
-        for arm, rate in (("baseline", SLOW), ("focal", FAST), ("fgm", FAST))
-    }
+    choices = {arm: Trial(arm, {"lr": rate}, {}) for arm, rate in (("baseline", SLOW), ("focal", FAST), ("fgm", FAST))}
     plan = make_plan(load_study(source), tuned=Tuned("tttt", choices, dict.fromkeys(choices, 2), 6))
     assert plan.matched == {"focal": "baseline-lr-4e-3", "fgm": "baseline-lr-4e-3"}
     assert plan.study.settings("baseline-lr-4e-3").lr == FAST
     assert not plan.study.methods("baseline-lr-4e-3")
     assert [plan.primaries[arm] for arm in plan.study.arms] == [None, "baseline", "baseline", "baseline"]
     assert plan.as_json()["arms"]["baseline-lr-4e-3"]["matches"] == ["focal", "fgm"]
-    alike = {arm: ChosenSettings(f"{arm}+x", {"lr": FAST}) for arm in choices}
+    alike = {arm: Trial(arm, {"lr": FAST}, {}) for arm in choices}
     assert not make_plan(load_study(source), tuned=Tuned("tttt", alike, dict.fromkeys(choices, 2), 6)).matched

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.study.claim_checks import deciding_comparison
+from fairtune.study.audit import deciding_comparison
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
@@ -65,7 +65,7 @@ def test_what_cannot_be_claimed_is_told_with_its_place(claim: Any, told: str) ->
 def test_what_depends_on_the_task() -> None:
     task = {"train": "a.csv", "text": "t", "label": "l"}
     assert "perplexity is for language models" in problems({**BETTER, "metric": "perplexity"}, task=task)[0]
-    assert "log loss is not in hundredths" in problems({**BETTER, "by": "1 points"}, task=task, metric="log_loss")[0]
+    assert "log loss has no points" in problems({**BETTER, "by": "1 points"}, task=task, metric="log_loss")[0]
     assert problems({"arm": "oelm", "as_good_as": "fast"}, compare={"margin": "1%"}) == []
 
 

@@ -28,7 +28,7 @@ def problems(arms: dict[str, Any], **more: Any) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("arm", "path", "message"),
     [
-        ({"tfidf": {"lr": 1e-3}}, "arms.tfidf.lr", "this means nothing to 'tfidf', which is fitted at once"),
+        ({"tfidf": {"lr": 1e-3}}, "arms.tfidf.lr", "this means nothing to 'tfidf'"),
         ({"majority": {"epochs": 3}}, "arms.majority.epochs", "means nothing to 'majority'"),
         ({"linear-probe": {"precision": "bf16"}}, "arms.linear-probe.precision", "means nothing to 'linear-probe'"),
         ({"tfidf": {"max_length": 64}}, "arms.tfidf.max_length", "means nothing to 'tfidf', which reads whole texts"),

@@ -231,9 +231,7 @@ def test_every_default_of_every_method_is_within_its_limits() -> None:
 
 def test_a_study_of_too_many_runs_is_refused_before_they_are_expanded() -> None:
     arms = {"baseline": {}, **{f"a{i}": {} for i in range(200)}}
-    assert refusal({"arms": arms, "seeds": 1000}).startswith(
-        f"seeds: 201 arms x 1,000 seeds are 201,000 runs; a study has at most {MOST_RUNS:,}"
-    )
+    assert refusal({"arms": arms, "seeds": 1000}).startswith(f"seeds: 201,000 runs; a study has at most {MOST_RUNS:,}")
 
 
 def test_many_arms_are_planned(tiny_model: Path, tiny_task: Any) -> None:

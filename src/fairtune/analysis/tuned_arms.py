@@ -39,9 +39,9 @@ class TunedArm:
 
     Args:
         chosen: the name of the trial whose settings it has.
-        own: fields of its methods that it chose besides, which other arms have no counterpart of.
-        best: the trial that its scores name; not the chosen one only where the ledger was meddled with.
-        curve: by number of trials, of those with the whole budget.
+        own: fields of its methods that it chose too, which other arms do not have.
+        best: the trial that its scores name; not the chosen one only where the ledger was changed by hand.
+        curve: by number of trials.
     """
 
     arm: str
@@ -72,7 +72,6 @@ class StudyTuning:
     seeds: tuple[int, ...]
     budget: dict[str, Any]
     sampler: str
-    halving: int | None
     borrow: bool
     runs: int
     seconds: float
@@ -106,7 +105,6 @@ def read_tuning(runs: Path, study: str, plan: Mapping[str, Any], reported: float
         seeds=tuple(record["seeds"]),
         budget=dict(record["budget"]),
         sampler=str(record["sampler"]),
-        halving=record["halving"],
         borrow=bool(record["borrow"]),
         runs=int(record["runs"]),
         seconds=seconds,
@@ -141,8 +139,8 @@ def _rank(trial: TrialScores, lower: bool) -> float:
 def expect_best(scores: Sequence[Sequence[float]], lower_is_better: bool) -> tuple[BestOf, ...]:
     """The score to expect of the best of k trials, for every k up to how many there are.
 
-    The expectation is over all choices of k of the trials (Dodge and others 2019, without replacement), so that it flatters nobody
-    by counting a trial twice; the interval is over choices of trials and of their seeds.
+    The expectation is over all choices of k of the trials (Dodge and others 2019, without replacement), so that no trial counts
+    twice; the interval is over choices of trials and of their seeds.
 
     Args:
         scores: of each trial, by seed; all have the same seeds.
@@ -166,24 +164,24 @@ def expect_best(scores: Sequence[Sequence[float]], lower_is_better: bool) -> tup
 
 
 def tuning_cautions(tuning: StudyTuning | None) -> Iterator[Caution]:
-    """What to mind of how settings were chosen."""
+    """What is wrong with how settings were chosen."""
     if tuning is None:
         return
     wrong = [arm.arm for arm in tuning.arms.values() if arm.best is not None and arm.best != arm.chosen]
     if wrong:
         yield Caution(
             "warning", "choice-not-best", f"{', '.join(wrong)}: the settings are not those of the best trial on record",
-            "somebody chose by hand, or the trials were changed", "Run the study again in another folder",
+            "settings were chosen by hand, or the trials were changed", "Run the study again in another folder",
         )  # fmt: skip
     if not tuning.complete:
         yield Caution(
             "warning", "trials-missing", "the trials by which settings were chosen are not all on record",
-            "nobody can check the choice", "Bring the study's `tuning` folder back, or run the study again: it is done anew",
+            "the choice cannot be checked", "Restore the study's `tuning` folder, or run the study again, which tunes it again",
         )  # fmt: skip
     if tuning.others:
         yield Caution(
             "note", "other-trials", f"{tuning.others} more runs of trials are on record, of another space, budget or seeds",
-            "whoever tunes again after a look has tuned more than is said here", "Nothing needs to be done",
+            "tuning again after a look at results is more tuning than is stated here", "Nothing needs to be done",
         )  # fmt: skip
 
 

@@ -31,19 +31,13 @@ def notes_of(tuning: StudyTuning) -> tuple[str, ...]:
     drawn = {
         "grid": "The whole grid was tried",
         "random": "Trials were drawn once, from the space itself, and shared by all arms",
-        "qmc": "Trials were drawn once, by Optuna's quasi-random sampler, and shared by all arms",
-    }.get(tuning.sampler, f"Optuna's {tuning.sampler} drew each arm's trials by how its earlier ones scored")
+    }.get(tuning.sampler, f"Trials were drawn by the sampler {tuning.sampler}, which an earlier version had")
     seeds = ", ".join(map(str, tuning.seeds))
     budget = f"; trials train with {point_text(tuning.budget)}" if tuning.budget else ""
     found = [
         f"{str(tuning).capitalize()} (in tokens trained on), in {tuning.runs} runs. {drawn}; each ran with seeds {seeds}, "
         f"which are used for nothing else, and none was scored on the test split{budget}.",
     ]
-    if tuning.halving is not None:
-        found.append(
-            f"Successive halving: the best 1 of {tuning.halving} went on to {tuning.halving} times the budget, in every arm alike; "
-            "settings are chosen among trials of the whole budget."
-        )
     if tuning.borrow:
         borrowed = sum(trial.origin != "drawn" for arm in tuning.arms.values() for trial in arm.trials)
         found.append(
@@ -54,7 +48,7 @@ def notes_of(tuning: StudyTuning) -> tuple[str, ...]:
     own = [f"{arm.arm} ({', '.join(arm.own)})" for arm in tuning.arms.values() if arm.own]
     if own:
         found.append(
-            f"Extra tuning: {'; '.join(own)} chose settings of their methods too, which the others have no counterpart of."
+            f"Extra tuning: {'; '.join(own)} chose settings of their methods too, which the others do not have."
         )
     return tuple(found)
 
