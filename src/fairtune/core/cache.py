@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fairtune.core.errors import DataError
-from fairtune.core.files import ASIDE, remove_leftovers, sha256_of, stat_of, write_atomically
-from fairtune.core.folders import remove_folder, write_folder
+from fairtune.core.files import ASIDE, remove, remove_leftovers, sha256_of, stat_of, write_atomically, write_folder
 from fairtune.core.locks import is_locked, wait_for_lock
 
 VARIABLE = "FAIRTUNE_CACHE"
@@ -197,7 +196,7 @@ def clear() -> Cleared:
                 else:
                     size += size_of(path)
                     entries += path.suffix != ASIDE
-                    remove_folder(path)
+                    remove(path)
     except OSError as error:
         raise DataError(f"{cache_folder()}: cannot be cleared: {error.strerror or error} ({error.filename}).") from None
     return Cleared(entries, size, busy)
