@@ -106,3 +106,11 @@ def setting(value: object) -> str:
 def as_percent(share: float) -> str:
     """A share in words: few are never shown as none."""
     return "under 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+
+
+def size_text(size: float) -> str:
+    """Bytes in the unit that fits."""
+    for unit, most in (("B", 1e3), ("kB", 1e6), ("MB", 1e9)):
+        if size < most:
+            return f"{size / (most / 1e3):.{0 if unit == 'B' else 1}f} {unit}"
+    return f"{size / 1e9:.1f} GB"

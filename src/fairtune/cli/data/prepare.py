@@ -18,7 +18,7 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.cache import cache_folder
-from fairtune.core.cache_contents import size_text
+from fairtune.core.numbers import size_text
 from fairtune.monitor.stage_view import show_stages
 from fairtune.study.study_file import load_study
 
