@@ -24,6 +24,7 @@ os.environ.setdefault(
 )  # tests run side by side, and tiny models lose more by threads than they gain
 
 os.environ["FAIRTUNE_CACHE"] = tempfile.mkdtemp(prefix="fairtune-tests-")  # never the user's own
+os.environ["FAIRTUNE_STATE"] = f"{os.environ['FAIRTUNE_CACHE']}/state"
 atexit.register(shutil.rmtree, os.environ["FAIRTUNE_CACHE"], ignore_errors=True)
 if "FAIRTUNE_TEST_WARM" not in os.environ:  # pytest's workers inherit it; once it is gone, the warm processes end
     os.environ["FAIRTUNE_TEST_WARM"] = tempfile.mkdtemp(prefix=f"fairtune-warm-{os.getpid()}-")
@@ -159,9 +160,9 @@ def forget_plugins() -> None:
     """Know none, as a new process does. Of plug-ins that lie among the tests, the other tests' modules stay imported."""
     loaded = plugins.loaded_plugins()
     names = {plugin.module for plugin in loaded}
-    kept = {name: found for name, found in sys.modules.items() if plugins._root(name) == "tests" and name not in names}
+    kept = {name: found for name, found in sys.modules.items() if name.startswith("tests") and name not in names}
     for plugin in loaded:
-        plugins._forget(plugins._root(plugin.module))
+        plugins.forget_plugin(plugin.root)
     sys.modules.update(kept)
 
 

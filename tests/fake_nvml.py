@@ -91,8 +91,8 @@ class FakeNvml(ModuleType):
     def _ask_nvmlShutdown(self) -> None:  # noqa: N802
         self.open -= 1
 
-    def _ask_nvmlSystemGetDriverVersion(self) -> bytes:  # noqa: N802
-        return b"550.1"
+    def _ask_nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+        return "550.1"
 
     def _ask_nvmlDeviceGetCount(self) -> int:  # noqa: N802
         return len(self.cards)
@@ -111,8 +111,8 @@ class FakeNvml(ModuleType):
     def _ask_nvmlDeviceGetUUID(self, device: Card) -> str:  # noqa: N802
         return device.uuid
 
-    def _ask_nvmlDeviceGetName(self, device: Card) -> bytes:  # noqa: N802
-        return device.name.encode()
+    def _ask_nvmlDeviceGetName(self, device: Card) -> str:  # noqa: N802
+        return device.name
 
     def _ask_nvmlDeviceGetPciInfo(self, card: Card) -> Any:  # noqa: N802
         return SimpleNamespace(domain=0, bus=card.bus, device=0)

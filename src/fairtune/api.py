@@ -13,6 +13,7 @@ from fairtune.analysis.suite_cells import PlannedStudy
 from fairtune.analysis.suite_verdict import SuiteVerdict, judge_suite
 from fairtune.analysis.timings import StudyTiming, judge_times
 from fairtune.core.errors import FairtuneError, LedgerError, one_of
+from fairtune.core.plugin_files import plugins_allowed
 from fairtune.execution.stopwatch.groups import group_arms
 from fairtune.execution.stopwatch.session import Record, time_arms
 from fairtune.execution.study_run import Monitor, StudyOutcome, run_plan
@@ -51,6 +52,7 @@ def run_study(
     until_decided: bool = False,
     max_seeds: int = MOST,
     arms: Sequence[str] | None = None,
+    allow_plugins: bool = False,
 ) -> StudyResults:
     """Run what is not finished of a study, and return its results.
 
@@ -63,12 +65,13 @@ def run_study(
         reanalyse: take verdicts by this plan although results were known when it was changed; the report says so.
         until_decided: add seeds, look by look, until every comparison is settled or there are `max_seeds`.
         arms: run these alone, and those they are compared with; the plan, and the family of its comparisons, stay whole.
+        allow_plugins: execute the modules that it names under `plugins`, now and from now on; read them first.
 
     Raises:
         FairtuneError: the study, its data or its model cannot be used. A run that fails raises nothing: see `failures`.
         Stopped: Ctrl-C; what was done is saved, and the same call goes on.
     """
-    loaded, folder = load_study(study, overrides, profile), Path(runs)
+    loaded, folder = load_study(study, overrides, profile, allow_plugins), Path(runs)
 
     def monitor() -> Monitor:
         return make_monitor(quiet=not progress)
@@ -100,6 +103,7 @@ def run_suite(
     profile: str | None = None,
     progress: bool = True,
     force: bool = False,
+    allow_plugins: bool = False,
 ) -> SuiteVerdict:
     """Run what is not finished of each study of a suite, and return what all of them together support.
 
@@ -109,12 +113,14 @@ def run_suite(
         suite: a YAML file, or the same as a mapping.
         overrides: changes of the form `a.b=c` to every study.
         profile: the name of one of the suite's profiles.
+        allow_plugins: execute the modules that its studies name under `plugins`, now and from now on; read them first.
 
     Raises:
         FairtuneError: the suite or one of its study files cannot be used.
         Stopped: Ctrl-C; what was done is saved, and the same call goes on.
     """
-    loaded = load_suite(suite, overrides, profile)
+    with plugins_allowed(allow_plugins):
+        loaded = load_suite(suite, overrides, profile)
     register_suite(loaded, Path(runs))
     troubles: dict[str, str] = {}
     for one in loaded.studies:
@@ -212,6 +218,7 @@ def time_study(
     profile: str | None = None,
     progress: bool = True,
     force: bool = False,
+    allow_plugins: bool = False,
 ) -> StudyTiming:
     """Time the arms of a study against each other: all in one process, stepped in turns. Nothing needs to be trained before.
 
@@ -221,11 +228,12 @@ def time_study(
         arms: to time, with the arms they are compared with; none is all.
         minutes: at most so long; preparing the arms comes on top.
         precision: stop once every ratio is known to within this share.
+        allow_plugins: execute the modules that it names under `plugins`, now and from now on; read them first.
 
     Raises:
         FairtuneError: the study cannot be used, or an arm of it cannot be timed.
     """
-    plan = planned_study(load_study(study, overrides, profile), Path(runs), force)
+    plan = planned_study(load_study(study, overrides, profile, allow_plugins), Path(runs), force)
     return time_plan(plan, Path(runs), Timing(minutes=minutes, precision=precision), arms, progress)
 
 

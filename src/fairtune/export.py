@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import read_json, read_sealed, write_json
-from fairtune.core.folders import write_folder
+from fairtune.core.files import read_json, read_sealed, write_folder, write_json
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import find_folder

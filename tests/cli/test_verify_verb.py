@@ -14,7 +14,6 @@ from tests.sealed import close_again
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.core.cache import cached
 from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.folders import RunFolder
 
@@ -178,19 +177,6 @@ def test_one_study_that_cannot_be_read_does_not_hide_the_others(place: Path) -> 
         refused = call("report", "other")
         assert refused.exit_code == 2
         assert "run the study again to rewrite it" in refused.output
-
-
-def test_a_damaged_cache_is_reported(place: Path) -> None:  # noqa: ARG001
-    folder = cached("tokens", "0" * 32, lambda scratch: (scratch / "x.bin").write_bytes(b"data" * 100) and None)
-    assert call("verify").exit_code == 0
-    flip(folder / "x.bin")
-    answer = call("verify")
-    assert answer.exit_code == 1
-    assert "x.bin was changed" in answer.output
-    assert "--mend-cache" in answer.output
-    assert call("verify", "toy").exit_code == 0, "the cache is none of a study's"
-    assert call("verify", "--mend-cache").exit_code == 0
-    assert not folder.exists()
 
 
 def test_wrong_input(place: Path) -> None:

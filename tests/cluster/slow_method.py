@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fairtune.core.plugin_files import allow_files
+
 SECONDS, UNTIL = "TOY_STEP_SECONDS", "TOY_STEPS_SLOW_UNTIL"
 """In a run's environment: how long a step takes, and the file that ends it."""
 _SOURCE = f'''
@@ -36,5 +38,6 @@ def with_slow_steps(source: dict[str, Any], folder: Path) -> dict[str, Any]:
         folder: of the study file.
     """
     (folder / "takes_time.py").write_text(_SOURCE)
+    allow_files([str((folder / "takes_time.py").resolve())])
     arms = {name: {**arm, "methods": ["slow"]} for name, arm in source["arms"].items()}
     return {**source, "arms": arms, "plugins": ["takes_time"]}

@@ -1,4 +1,4 @@
-"""The cache: built once, found again, never taken for whole when it is not."""
+"""The cache: built once, found again, built again when it cannot be read."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fairtune.core import cache
-from fairtune.core.cache import SEAL, cached, content_hash, key_of
+from fairtune.core.cache import cached, cached_json, content_hash, key_of
 from fairtune.core.errors import DataError
+
+KEY, OTHER = "0" * 32, "1" * 32
 
 
 @pytest.fixture(autouse=True)
@@ -25,22 +28,24 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Builder:
     """Fills an entry and counts how often."""
 
-    def __init__(self, content: bytes = b"a long enough content") -> None:
-        self.content, self.calls = content, 0
+    def __init__(self) -> None:
+        self.calls = 0
 
     def __call__(self, folder: Path) -> None:
         self.calls += 1
-        (folder / "data.bin").write_bytes(self.content)
-        (folder / "facts.json").write_text("{}")
+        (folder / "data.txt").write_text("content")
+
+
+def read(folder: Path) -> str:
+    found = (folder / "data.txt").read_text()
+    if found != "content":
+        raise ValueError("damaged")
+    return found
 
 
 def test_an_entry_is_built_once_and_found_again() -> None:
     build = Builder()
-    first = cached("things", "k", build)
-    assert cached("things", "k", build) == first
-    assert (first / "data.bin").read_bytes() == build.content
-    assert build.calls == 1
-    cached("things", "other", build)
+    assert [cached("tasks", key, build, read) for key in (KEY, KEY, OTHER)] == ["content"] * 3
     assert build.calls == 2
 
 
@@ -49,65 +54,35 @@ def test_the_key_depends_on_every_part_and_not_on_the_order_of_names() -> None:
     assert len({key_of(parts) for parts in ([1, "2"], ["1", 2], [[1], "2"], {"a": None}, {"a": 0})}) == 5
 
 
-@pytest.mark.parametrize(
-    "damage", ["flipped", "cut", "longer", "gone", "seal gone", "seal cut", "seal of something else"]
-)
-def test_a_damaged_entry_is_noticed_and_built_again(damage: str, caplog: pytest.LogCaptureFixture) -> None:
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda folder: (folder / "data.txt").write_text("cont"),
+    "a file gone": lambda folder: (folder / "data.txt").unlink(),
+    "a file for the folder": lambda folder: (shutil.rmtree(folder), folder.write_text("what?")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_an_entry_that_cannot_be_read_is_built_again(damage: str, own_cache: Path) -> None:
     build = Builder()
-    folder = cached("things", "k", build)
-    data, seal = folder / "data.bin", folder / SEAL
-    match damage:
-        case "flipped":
-            data.write_bytes(b"A" + build.content[1:])
-        case "cut":
-            data.write_bytes(build.content[:-3])
-        case "longer":
-            data.write_bytes(build.content + b"!")
-        case "gone":
-            data.unlink()
-        case "seal gone":
-            seal.unlink()
-        case "seal cut":
-            seal.write_bytes(seal.read_bytes()[:20])
-        case _:
-            seal.write_text("[1, 2]")
-    assert (cached("things", "k", build) / "data.bin").read_bytes() == build.content
-    assert build.calls == 2
-    assert caplog.text.count("is damaged") == 1, "it is said once"
-    assert cached("things", "k", build) == folder
-    assert build.calls == 2, "what was repaired is whole"
-
-
-def test_a_byte_that_changed_without_a_change_of_size_or_time_of_writing_is_noticed() -> None:
-    build = Builder()
-    data = cached("things", "k", build) / "data.bin"
-    before = data.stat()
-    data.write_bytes(b"A" + build.content[1:])
-    os.utime(data, ns=(before.st_atime_ns, before.st_mtime_ns))
-    cached("things", "k", build)
-    assert build.calls == 2
-
-
-def test_an_entry_that_was_copied_elsewhere_is_as_good(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build = Builder()
-    cached("things", "k", build)
-    shutil.copytree(own_cache, own_cache.with_name("copy"))
-    monkeypatch.setenv("FAIRTUNE_CACHE", str(own_cache.with_name("copy")))
-    cached("things", "k", build)
-    assert build.calls == 1
+    cached("tasks", KEY, build, read)
+    DAMAGE[damage](own_cache / "tasks" / KEY)
+    for _ in range(2):
+        assert cached("tasks", KEY, build, read) == "content"
+        assert build.calls == 2, "what was repaired is whole"
+    assert sorted(path.name for path in (own_cache / "tasks").iterdir()) == [KEY, f"{KEY}.lock"], "no trace is left"
 
 
 def test_a_build_that_fails_leaves_nothing_behind(own_cache: Path) -> None:
     def fail(folder: Path) -> None:
-        (folder / "data.bin").write_bytes(b"half of")
+        (folder / "data.txt").write_text("half of")
         raise DataError("no more")
 
     with pytest.raises(DataError, match="no more"):
-        cached("things", "k", fail)
-    assert [path.name for path in (own_cache / "things").iterdir()] == ["k.lock"]
+        cached("tasks", KEY, fail, read)
+    assert [path.name for path in (own_cache / "tasks").iterdir()] == [f"{KEY}.lock"]
 
 
-BUILD = """
+BUILD = f"""
 import sys, time
 from pathlib import Path
 from fairtune.core.cache import cached
@@ -120,8 +95,7 @@ def build(folder):
             print("writing", flush=True)
             time.sleep(float(sys.argv[1]))
 
-folder = cached("things", "k", build)
-print((folder / "data.bin").stat().st_size, flush=True)
+print(cached("tasks", "{KEY}", build, lambda folder: (folder / "data.bin").stat().st_size), flush=True)
 """
 
 
@@ -137,12 +111,9 @@ def test_a_killed_build_is_never_taken_for_whole(own_cache: Path) -> None:
     process.wait(timeout=30)
     process.stdout.close()
     build = Builder()
-    folder = cached("things", "k", build)
+    assert cached("tasks", KEY, build, read) == "content"
     assert build.calls == 1
-    assert sorted(path.name for path in (own_cache / "things").iterdir()) == ["k", "k.lock"], (
-        "what it left is cleared away"
-    )
-    assert (folder / "data.bin").read_bytes() == build.content
+    assert sorted(path.name for path in (own_cache / "tasks").iterdir()) == [KEY, f"{KEY}.lock"]
 
 
 def test_processes_that_build_the_same_at_once_get_one_whole_entry() -> None:
@@ -152,7 +123,7 @@ def test_processes_that_build_the_same_at_once_get_one_whole_entry() -> None:
     assert sum("writing" in answer for answer in answers) == 1, "the others waited for the first"
 
 
-def test_whoever_waits_for_another_can_be_stopped() -> None:
+def test_waiting_for_another_process_can_be_stopped() -> None:
     process = start(pause=100)
     assert process.stdout is not None
     process.stdout.readline()
@@ -161,17 +132,29 @@ def test_whoever_waits_for_another_can_be_stopped() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cached("things", "k", Builder(), check_stop=stop)
+        cached("tasks", KEY, Builder(), read, check_stop=stop)
     process.kill()
     process.communicate()
 
 
 def test_a_cache_that_cannot_be_written_says_what_to_do(own_cache: Path) -> None:
     own_cache.write_text("a file where the folder should be")
-    with pytest.raises(
-        DataError, match=r"the cache cannot be used .* set FAIRTUNE_CACHE to a folder that can be written"
-    ):
-        cached("things", "k", Builder())
+    with pytest.raises(DataError, match=r"the cache cannot be used .* set FAIRTUNE_CACHE"):
+        cached("tasks", KEY, Builder(), read)
+    assert cached_json("cards", KEY, lambda: [1]) == [1], "what is small is made each time"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "null", '{"value', "5"])
+def test_plain_data_is_made_once_and_again_when_it_cannot_be_read(own_cache: Path, content: str) -> None:
+    made: list[int] = []
+
+    def make() -> list[int]:
+        made.append(1)
+        return made
+
+    assert cached_json("cards", KEY, make) == cached_json("cards", KEY, make) == [1]
+    (own_cache / "cards" / f"{KEY}.json").write_text(content)
+    assert cached_json("cards", KEY, make) == cached_json("cards", KEY, make) == [1, 1]
 
 
 def test_the_cache_is_in_the_users_cache_folder_unless_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,12 +168,12 @@ def test_the_cache_is_in_the_users_cache_folder_unless_it_is_named(monkeypatch: 
 def test_a_file_is_hashed_once_and_again_when_it_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "data.csv"
     file.write_text("one")
-    monkeypatch.setattr(cache, "RACY", -1.0)  # as if the file were old
+    monkeypatch.setattr(cache, "RACY_SECONDS", -1.0)  # as if the file were old
     first, reads = content_hash(file), []
     monkeypatch.setattr(cache, "sha256_of", lambda path: reads.append(path) or "read again")
     assert content_hash(file) == first
     assert not reads
-    file.write_text("two")
+    file.write_text("two!")
     assert content_hash(file) == "read again"
 
 

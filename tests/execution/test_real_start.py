@@ -18,7 +18,7 @@ from tests.made_plugin import ADDS, install
 pytestmark = pytest.mark.slow
 SCRIPT = """
 import fairtune
-results = fairtune.run_study('study.yaml', runs='runs')
+results = fairtune.run_study('study.yaml', runs='runs', allow_plugins=True)
 print(results.table().to_json())
 print(fairtune.load_results('runs', 'toy'))
 """

@@ -12,7 +12,6 @@ import pytest
 from tests.report.made_ledger import MadeLedger, usual_ledger
 from tests.sealed import close_again
 
-from fairtune.core.cache_contents import verify
 from fairtune.report.figures import kept
 from fairtune.report.figures.kept import content_sum, kept_figure
 from fairtune.report.sections.scores import figure
@@ -81,30 +80,6 @@ def test_the_code_is_known_by_its_files_and_the_versions_of_libraries(monkeypatc
     assert kept._code.__wrapped__() == before
     monkeypatch.setattr(kept, "_version", lambda name: f"newer {name}")
     assert kept._code.__wrapped__() != before
-
-
-@pytest.mark.parametrize("damage", ["cut", "changed", "moved", "folder"])
-def test_a_damaged_figure_is_drawn_again_and_mended(own_cache: Path, drawn: list[Any], damage: str) -> None:
-    kept_figure(WATCHED, "a")
-    (note,) = (own_cache / "figures").iterdir()
-    whole = note.read_bytes()
-    if damage == "cut":
-        note.write_bytes(whole[:20])
-    elif damage == "changed":
-        note.write_bytes(whole.replace(b"<svg>1", b"<svg>7"))
-    elif damage == "moved":
-        kept_figure(WATCHED, "b")
-        (other,) = (file for file in (own_cache / "figures").iterdir() if file != note)
-        note.write_bytes(other.read_bytes())
-        drawn.pop()
-    else:
-        note.unlink()
-        note.mkdir()
-    assert kept_figure(WATCHED, "a") == "<svg>2</svg>"
-    assert len(drawn) == 2
-    if damage != "folder":
-        assert kept_figure(WATCHED, "a") == "<svg>2</svg>"
-        assert all(not area.damaged for area in verify())
 
 
 def test_without_a_cache_everything_is_drawn(tmp_path: Path, drawn: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ def test_distances_are_the_least_steps_over_neighbours(topology: str, size: tupl
     steps = grid.distances()
     assert (steps == steps.T).all()
     assert (np.diag(steps) == 0).all()
-    touching, reached = grid.neighbours(), np.eye(grid.cells, dtype=bool)
+    touching, reached = (grid.distances() == 1), np.eye(grid.cells, dtype=bool)
     for distance in range(int(steps.max()) + 1):
         assert ((steps <= distance) == reached).all()
         reached = reached | (reached.astype(int) @ touching.astype(int) > 0)
@@ -39,9 +39,9 @@ def test_hexagonal_neighbours_are_the_cells_whose_centres_are_one_apart() -> Non
     grid = Grid(6, 5, "hexagonal")
     centres = grid.positions()
     apart = np.linalg.norm(centres[:, None] - centres, axis=2)
-    assert (grid.neighbours() == np.isclose(apart, 1)).all()
-    assert grid.neighbours()[grid.cell(2, 2)].sum() == 6
-    around = np.flatnonzero(grid.neighbours()[grid.cell(1, 1)])  # row 1 is shifted to the right
+    assert ((grid.distances() == 1) == np.isclose(apart, 1)).all()
+    assert (grid.distances() == 1)[grid.cell(2, 2)].sum() == 6
+    around = np.flatnonzero((grid.distances() == 1)[grid.cell(1, 1)])  # row 1 is shifted to the right
     assert {divmod(int(cell), 5) for cell in around} == {(0, 1), (2, 1), (1, 0), (2, 0), (1, 2), (2, 2)}
 
 

@@ -137,7 +137,5 @@ def test_damaged_tokens_are_made_again(tokenizer: Any, fresh_cache: Path) -> Non
     encode_task(pairs_task(), tokenizer, 16)
     encoding._opened.clear()
     (file,) = (fresh_cache / "tokens").glob("*/tokens.arrow")
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    file.write_bytes(content)
+    file.write_bytes(file.read_bytes()[:-8])
     assert same(encode_task(pairs_task(), tokenizer, 16)["train"], first)

@@ -20,11 +20,13 @@ from fairtune.classifier.process import borrowed_process
 from fairtune.classifier.provenance import Provenance
 from fairtune.core.errors import ModelError
 from fairtune.core.files import (
+    files_of,
     read_json,
     sha256_of,
+    sums_of,
+    write_folder,
     write_json,
 )
-from fairtune.core.folders import files_of, sums_of, write_folder
 from fairtune.core.version import __version__
 from fairtune.models.loader import load_classifier
 from fairtune.models.model_parts import head_parameters

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec
+from typing import Annotated, Any, NoReturn, ParamSpec
 
 import typer
 
 from fairtune.core.console import Console
 from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.core.files import finite
+from fairtune.core.plugin_files import ConsentNeeded, allow_files, allowed_files, plugins_allowed
 from fairtune.core.printable import LINES, printable, printable_json
 
 FAILED_RUN, WRONG_INPUT, INTERRUPTED = 1, 2, 130
@@ -36,6 +37,12 @@ Arms = Annotated[
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Go on with a study that is refused as worthless; plan and report say so.")
+]
+AllowPlugins = Annotated[
+    bool,
+    typer.Option(
+        "--allow-plugins", help="Execute the modules that the study names under `plugins`; needed once per file."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with JSON.")]
 
@@ -60,25 +67,52 @@ def print_note(text: str) -> None:
     typer.echo(printable(text, LINES), err=True)
 
 
+@contextmanager
+def reading_study(allow_plugins: bool) -> Iterator[None]:
+    """Plug-ins that a study names meanwhile are allowed if the user said so, and named once."""
+    before = allowed_files()
+    with plugins_allowed(allow_plugins):
+        yield
+    for file in allowed_files():
+        if file not in before:
+            print_note(f"fairtune: executed, and allowed from now on: {file}")
+
+
 def report_errors(verb: Callable[P, None]) -> Callable[P, None]:
-    """A verb whose errors are reported in a sentence, with exit code 2, and whose interruption says how to go on."""
+    """A verb whose errors are reported in a sentence, with exit code 2, and whose interruption says how to go on.
+
+    On a terminal, a plug-in that was not allowed yet is asked about, and the verb begins again.
+    """
 
     @functools.wraps(verb)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             verb(*args, **kwargs)
+        except ConsentNeeded as needed:
+            if not (sys.stdin.isatty() and sys.stderr.isatty()):
+                _refuse(needed, bool(kwargs.get("as_json")))
+            print_note(f"fairtune: {needed.question}")
+            if not typer.confirm("Execute this code, now and from now on?", err=True):
+                print_note("fairtune: not allowed; nothing was executed.")
+                raise typer.Exit(WRONG_INPUT) from None
+            allow_files(needed.files)
+            wrapped(*args, **kwargs)
         except FairtuneError as error:
-            if kwargs.get("as_json"):
-                print_json({"error": str(error), "problems": error.as_json()})
-            for line in printable(str(error), LINES).splitlines():
-                print_note(f"fairtune: {line}")
-            raise typer.Exit(WRONG_INPUT) from None
+            _refuse(error, bool(kwargs.get("as_json")))
         except (Stopped, KeyboardInterrupt):
             command = shlex.join(["fairtune", *sys.argv[1:]])
             print_note(f"\nfairtune: stopped. What was done is saved; go on with: {command}")
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped
+
+
+def _refuse(error: FairtuneError, as_json: bool) -> NoReturn:
+    if as_json:
+        print_json({"error": str(error), "problems": error.as_json()})
+    for line in printable(str(error), LINES).splitlines():
+        print_note(f"fairtune: {line}")
+    raise typer.Exit(WRONG_INPUT) from None
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.command import (
+    AllowPlugins,
     Arms,
     AsJson,
     Force,
@@ -22,6 +23,7 @@ from fairtune.cli.command import (
     StudyFile,
     console,
     print_json,
+    reading_study,
     report_errors,
 )
 from fairtune.core.cautions import GRADES, Grade
@@ -62,10 +64,12 @@ def plan(
     force: Force = False,
     estimate: Estimate = False,
     runs: Runs = Path("runs"),
+    allow_plugins: AllowPlugins = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the runs of a study without running them, and what they will be able to show."""
-    study = load_checked(file, overrides or [], profile)
+    with reading_study(allow_plugins):
+        study = load_checked(file, overrides or [], profile)
     found = make_plan(study.model_copy(update={"controls": study.controls or add_controls}), force)
     chosen = choose_arms(found, read_arms(arms))
     costs = None

@@ -13,6 +13,7 @@ import typer
 
 from fairtune.cli.command import (
     FAILED_RUN,
+    AllowPlugins,
     Arms,
     AsJson,
     Force,
@@ -22,6 +23,7 @@ from fairtune.cli.command import (
     StudyFile,
     print_note,
     print_text,
+    reading_study,
     report_errors,
 )
 from fairtune.core.errors import FairtuneError
@@ -79,6 +81,7 @@ def run(
     max_seeds: MaxSeeds = None,
     force: Force = False,
     reanalyse: Reanalyse = False,
+    allow_plugins: AllowPlugins = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a study. Finished runs are kept, interrupted ones go on; Ctrl-C saves and stops."""
@@ -92,7 +95,8 @@ def run(
             chosen = read_arms(arms)
             where = [] if on is None else [f"execution.on={on}"]
             where += [] if address is None else [f"execution.ray.address={address}"]
-            study = load_checked(file, [*(overrides or []), *where], profile)
+            with reading_study(allow_plugins):
+                study = load_checked(file, [*(overrides or []), *where], profile)
         if address is not None and study.execution.on != "ray":
             raise FairtuneError(
                 f"--address is that of a Ray cluster, but the study runs on: {study.execution.on}; add --on ray."

@@ -10,12 +10,14 @@ import typer
 
 from fairtune.cli.command import (
     FAILED_RUN,
+    AllowPlugins,
     AsJson,
     Force,
     Runs,
     console,
     print_json,
     print_note,
+    reading_study,
     report_errors,
 )
 from fairtune.core.errors import FairtuneError
@@ -50,6 +52,7 @@ def suite(
     output: Output = None,
     runs: Runs = Path("runs"),
     force: Force = False,
+    allow_plugins: AllowPlugins = False,
     as_json: AsJson = False,
 ) -> None:
     """Run several studies of the same arms in turn, then give one verdict per arm over tasks (HTML, Markdown, JSON).
@@ -60,7 +63,8 @@ def suite(
 
     if only_plan and only_report:
         raise FairtuneError("--plan shows what would be run, --report what was; leave out one of the two.")
-    found = load_suite(file, overrides or [], profile)
+    with reading_study(allow_plugins):
+        found = load_suite(file, overrides or [], profile)
     if only_plan:
         _show_plan(found, as_json, force)
         return

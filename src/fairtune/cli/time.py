@@ -10,6 +10,7 @@ import typer
 
 from fairtune.cli.command import (
     INTERRUPTED,
+    AllowPlugins,
     Arms,
     AsJson,
     Force,
@@ -19,6 +20,7 @@ from fairtune.cli.command import (
     console,
     print_json,
     print_note,
+    reading_study,
     report_errors,
 )
 from fairtune.core.errors import FairtuneError, Stopped
@@ -63,6 +65,7 @@ def time(
     check: Check = None,
     model: Model = None,
     arm: ArmOption = None,
+    allow_plugins: AllowPlugins = False,
     as_json: AsJson = False,
 ) -> None:
     """Time the arms of a study against each other, in turns in one process, with an A/A; nothing has to be trained before."""
@@ -87,7 +90,8 @@ def time(
             from fairtune.study.arm_choice import read_arms
             from fairtune.study.study_file import load_checked
 
-            study = load_checked(file, overrides or [], profile)
+            with reading_study(allow_plugins):
+                study = load_checked(file, overrides or [], profile)
         with stage("planning its runs: data, model, controls"):
             plan = planned_study(study, runs, force)
     try:

@@ -9,25 +9,27 @@ from typing import Annotated
 
 import typer
 
-from fairtune.cli.command import AsJson, console, print_json, report_errors
+from fairtune.cli.command import AllowPlugins, AsJson, console, print_json, reading_study, report_errors
 from fairtune.study.problems import Problem
 from fairtune.study.study_file import check_file, find_absences
-from fairtune.study.suite_validation import check_suite, is_suite
+from fairtune.study.suite_validation import CheckedSuite, check_suite, is_suite
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The study file, or a suite file.", show_default=False)]
 
 
 @report_errors
-def validate(file: File, as_json: AsJson = False) -> None:
+def validate(file: File, allow_plugins: AllowPlugins = False, as_json: AsJson = False) -> None:
     """Check a study or suite file with its profiles; all problems at once.
 
     Looks at its data files (are they there, can they be read, do they have the columns and labels) and at the models it names, too.
     """
     if is_suite(file):
-        _validate_suite(file, as_json)
+        with reading_study(allow_plugins):
+            found = check_suite(file)
+        _show_suite(file, found, as_json)
         return
-    study = check_file(file)
-    absent = find_absences(file)
+    with reading_study(allow_plugins):
+        study, absent = check_file(file), find_absences(file)
     if as_json:
         answer = {"valid": True, "study": study.study, "arms": list(study.arms), "profiles": list(study.profiles)}
         print_json({**answer, "not_here": [asdict(problem) for problem in absent]})
@@ -37,8 +39,7 @@ def validate(file: File, as_json: AsJson = False) -> None:
     _tell(file, counts, study.profiles, absent)
 
 
-def _validate_suite(file: Path, as_json: bool) -> None:
-    found = check_suite(file)
+def _show_suite(file: Path, found: CheckedSuite, as_json: bool) -> None:
     names = [one.study.study for one in found.suite.studies]
     if as_json:
         answer = {"valid": True, "suite": found.suite.name, "studies": names, "profiles": list(found.profiles)}

@@ -20,7 +20,6 @@ from fairtune.cli.command import (
 
 if TYPE_CHECKING:
     from fairtune.analysis.verification import CheckedStudy
-    from fairtune.core.cache_contents import Verified
 
 UNSOUND = FAILED_RUN
 STATES = {
@@ -33,54 +32,34 @@ STATES = {
 """States of a run on disk, and what a column calls them: a finished run that is not damaged is sound."""
 StudyName = Annotated[
     str | None,
-    typer.Argument(metavar="[STUDY]", help="Name of a study; all of them and the cache if absent.", show_default=False),
-]
-
-
-MendCache = Annotated[
-    bool, typer.Option("--mend-cache", help="Remove damaged entries of the cache, so that they are made again.")
+    typer.Argument(metavar="[STUDY]", help="Name of a study; all of them if absent.", show_default=False),
 ]
 
 
 @report_errors
-def verify(
-    study: StudyName = None, runs: Runs = Path("runs"), mend_cache: MendCache = False, as_json: AsJson = False
-) -> None:
+def verify(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson = False) -> None:
     """Read everything on record from end to end and say what is sound.
 
     Each finished run was closed with the sha256 of its files; its scores are computed again from its predictions. The exit
     code is 0 where all is as it was written, 1 where something is not. Runs are never changed.
     """
     from fairtune.analysis.verification import verify_study
-    from fairtune.core.cache_contents import discard
-    from fairtune.core.cache_contents import verify as verify_cache
     from fairtune.ledger.studies import study_names
     from fairtune.ledger.suites import suite_problems
 
     studies = [verify_study(runs, name) for name in ([study] if study is not None else study_names(runs))]
     suites = suite_problems(runs) if study is None else []
-    cache = verify_cache() if study is None or mend_cache else []
-    if mend_cache:
-        discard(entry for area in cache for entry in area.damaged)
-        cache = verify_cache()
-    sound = all(one.sound for one in studies) and not suites and not any(area.damaged for area in cache)
+    sound = all(one.sound for one in studies) and not suites
     if as_json:
-        areas = {
-            area.name: {
-                "sound": area.sound,
-                "damaged": [{"path": str(one.path), "problem": one.why} for one in area.damaged],
-            }
-            for area in cache
-        }
-        print_json({"sound": sound, "studies": [one.as_json() for one in studies], "suites": suites, "cache": areas})
+        print_json({"sound": sound, "studies": [one.as_json() for one in studies], "suites": suites})
     else:
-        _show(studies, suites, cache, runs)
+        _show(studies, suites, runs)
         console().print("Everything that was closed is as it was closed." if sound else "Not everything is sound.")
     if not sound:
         raise typer.Exit(UNSOUND)
 
 
-def _show(studies: Sequence[CheckedStudy], suites: Sequence[str], cache: Sequence[Verified], runs: Path) -> None:
+def _show(studies: Sequence[CheckedStudy], suites: Sequence[str], runs: Path) -> None:
     out = console()
     if studies:
         table = Table("study", *STATES.values(), box=None, padding=(0, 2, 0, 0))
@@ -89,13 +68,5 @@ def _show(studies: Sequence[CheckedStudy], suites: Sequence[str], cache: Sequenc
         out.print(table)
     else:
         out.print(f"No study in {runs} yet.")
-    damaged = [entry for area in cache for entry in area.damaged]
-    if cache:
-        out.print(f"cache: {sum(area.sound for area in cache)} entries sound, {len(damaged)} damaged")
     for problem in (*(problem for one in studies for problem in one.problems), *suites):
         out.print(f"not sound: {problem}", soft_wrap=True)
-    for entry in damaged:
-        why = entry.why.removeprefix(f"{entry.path.name} ")
-        out.print(f"not sound: {entry.path}: {why}", soft_wrap=True)
-    if damaged:
-        out.print("Damaged entries of the cache are made again when they are needed; --mend-cache removes them now.")

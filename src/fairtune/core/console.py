@@ -1,4 +1,4 @@
-"""The console that everything is shown on: no text is taken for markup or emoji, and no code in one reaches the terminal."""
+"""The console that everything is shown on: no text is taken for markup or emoji, and no control code reaches the terminal."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from fairtune.core.printable import CODES, LINES, printable
+from fairtune.core.printable import LINES, printable
 
 
 class Console(rich_console.Console):
-    """A console that styles only what is given as `Text`, and writes out what a terminal would obey.
+    """A console that styles only what is given as `Text`, and writes out control codes.
 
-    It looks at each piece of text after it is laid out, so that no table, bar or line can forget to; texts are looked at before,
-    too, so that they are wrapped as they will be shown.
+    It looks at texts before they are laid out, so that wrapping fits, and at every segment after, so that nothing is missed.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -32,28 +31,15 @@ class Console(rich_console.Console):
         return super().render_str(printable(text, LINES), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        if isinstance(renderable, Text) and _has_codes(renderable.plain):
-            renderable = _written_out(renderable)
+        if isinstance(renderable, Text) and (safe := printable(renderable.plain, LINES)) != renderable.plain:
+            style, renderable = renderable.style, renderable.blank_copy(safe)
+            renderable.style = style  # of the whole: codes move where the parts of several styles begin
         for segment in super().render(renderable, options):
-            if segment.control or not _has_codes(segment.text):
-                yield segment
-            else:
-                yield Segment(printable(segment.text, LINES), segment.style)
-
-
-def _has_codes(text: str) -> bool:
-    return any(code not in LINES for code in CODES.findall(text))
-
-
-def _written_out(text: Text) -> Text:
-    """A text without its codes, in one style, since they change where the parts of several begin."""
-    safe = text.blank_copy(printable(text.plain, LINES))
-    safe.style = text.style
-    return safe
+            yield segment if segment.control else Segment(printable(segment.text, LINES), segment.style)
 
 
 def say(text: str, end: str = "\n") -> None:
-    """Write to standard error at once, for processes that show no more than lines."""
+    """Write to standard error at once, for processes that show only lines."""
     sys.stderr.write(printable(text, LINES) + end)
     sys.stderr.flush()
 
@@ -64,13 +50,9 @@ class _PrintableRecord(logging.LogRecord):
 
 
 def make_messages_printable() -> None:
-    """From now on this process writes out codes in messages; for processes of our own, never where we are a library."""
+    """Write out control codes in this process's messages; only for processes of our own, never where we are a library."""
     formatted = warnings.formatwarning
-
-    def format_warning(*args: Any, **kwargs: Any) -> str:
-        return printable(formatted(*args, **kwargs), LINES)
-
-    warnings.formatwarning = format_warning
+    warnings.formatwarning = lambda *args, **kwargs: printable(formatted(*args, **kwargs), LINES)
     logging.setLogRecordFactory(_PrintableRecord)
     sys.excepthook = _show_exception
 

@@ -36,7 +36,7 @@ class RunFailure(Exception):  # noqa: N818 - it is an outcome that gets recorded
 
 
 class Stopped(Exception):  # noqa: N818 - a signal asked for it
-    """Somebody asked this process to stop; what was done so far is saved."""
+    """This process was asked to stop; what was done so far is saved."""
 
 
 class LeaseLost(Exception):  # noqa: N818 - no one's mistake; the process that has the lease now goes on
@@ -55,11 +55,9 @@ def one_of(words: Iterable[object]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value that a user gave, short enough for a message; also a number that has too many digits to be written."""
+    """A value that a user gave, short enough for a message."""
     try:
-        text = repr(value[:60] if isinstance(value, str | bytes) else value)
-    except (ValueError, RecursionError):
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of too many digits, data that contains itself
         return "a value too large to be shown"
-    if isinstance(value, str | bytes) and len(value) > 60:
-        text = f"{text}..."
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,8 +1,7 @@
-"""Files written so that a crash leaves the old one or the new one, never half of one; and what a file holds, as a hash."""
+"""Files and folders that a crash leaves old or new, never half; what they hold, as a hash; and JSON that notices a change."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import glob
 import hashlib
@@ -14,38 +13,28 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 ASIDE = ".writing"
 """How the names of files end that are being written, or were when their writer was killed."""
 CHUNK = 1 << 20
-"""Bytes that are asked for at a time."""
 LARGEST_NUMBER = 1e300
 """No score and no time is larger."""
 SEAL = "seal"
 """Where a sealed mapping has the sha256 of its content."""
 
 
-def indented_json(value: Any) -> str:
-    """JSON that people may read; data classes are mappings, and numbers JSON has no word for (nan, inf) are null."""
-    return json.dumps(finite(value), indent=1, ensure_ascii=False)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON aside, fsync, rename."""
-    write_atomically(path, (indented_json(value) + "\n").encode("utf-8", "surrogatepass"))
-
-
 def aside_of(path: Path) -> Path:
-    """Where to write what gets a name once it is whole: a place of each writer's own, so that of two at once one wins whole."""
+    """Where to write what gets a name once it is whole: each writer has its own place, so of two at once one wins."""
     return path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{ASIDE}")
 
 
 def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write aside, fsync, rename.
+    """Write under another name, fsync, rename.
 
     Args:
         durable: put it on the disk before it gets its name; not for what will be written again in a moment.
@@ -62,7 +51,52 @@ def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> Non
         aside.unlink(missing_ok=True)
         raise
     if durable:
-        sync(path.parent)
+        _sync(path.parent)
+
+
+@contextmanager
+def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> Iterator[Path]:
+    """A folder to fill, which gets its name once it is full; a crash leaves what was there before.
+
+    Args:
+        replace: take the place of what has that name, which goes when the new one is there.
+        durable: put every file on the disk before the folder gets its name; not for what can be made again.
+
+    Raises:
+        FileExistsError: there is something of that name.
+        OSError: the folder cannot be written.
+    """
+    aside, old = aside_of(path), aside_of(path)
+    aside.mkdir()
+    try:
+        yield aside
+        if durable:
+            for inside in (*aside.rglob("*"), aside):
+                _sync(inside)
+        if os.path.lexists(path):
+            if not replace:
+                raise FileExistsError(f"{path} exists already")
+            path.rename(old)
+        try:
+            aside.rename(path)
+        except BaseException:
+            if replace and os.path.lexists(old):
+                old.rename(path)
+            raise
+        if durable:
+            _sync(path.parent)
+    finally:
+        remove(aside)
+        remove(old)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder, if it is there; a folder is renamed first, so that half of one is never taken for the whole."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    doomed = path if path.suffix == ASIDE else path.rename(aside_of(path))
+    shutil.rmtree(doomed, ignore_errors=True)
 
 
 def remove_leftovers(folder: Path, older_than: float = 0.0, of: Path | None = None) -> None:
@@ -72,18 +106,26 @@ def remove_leftovers(folder: Path, older_than: float = 0.0, of: Path | None = No
         older_than: seconds since its last change, where another writer may be at work; 0 where a lock keeps others out.
         of: only what was to become this.
     """
-    with contextlib.suppress(OSError):
-        for left in folder.glob(f".{'*' if of is None else _stem(of)}{ASIDE}"):
-            if time.time() - left.lstat().st_mtime < older_than:
-                continue
-            if left.is_dir() and not left.is_symlink():
-                shutil.rmtree(left, ignore_errors=True)
-            else:
-                left.unlink(missing_ok=True)
+    with suppress(OSError):
+        for left in folder.glob(f".{'*' if of is None else glob.escape(of.name[:40]) + '.*'}{ASIDE}"):
+            if time.time() - left.lstat().st_mtime >= older_than:
+                remove(left)
 
 
-def _stem(path: Path) -> str:
-    return glob.escape(path.name[:40]) + ".*"
+def _sync(path: Path) -> None:
+    """Put what a file holds on the disk, or make renames in a folder last."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_tail(path: Path, most: int) -> bytes:
+    """The last bytes of a file, so many at most."""
+    with path.open("rb") as handle:
+        handle.seek(max(0, path.stat().st_size - most))
+        return handle.read(most)
 
 
 def sha256_of(path: Path) -> str:
@@ -97,23 +139,78 @@ def stat_of(path: Path) -> list[int]:
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
-def parse_json(content: str | bytes) -> Any:
-    """The value that a JSON text holds.
+def files_of(folder: Path) -> list[str]:
+    """Every file in a folder, by its name from there, in order."""
+    return sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if not file.is_dir())
+
+
+def sums_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The sha256 of files in a folder, which is what manifests are made of."""
+    return {name: sha256_of(folder / name) for name in names}
+
+
+@dataclass(frozen=True)
+class Change:
+    """The first file of a folder that is not as its manifest says."""
+
+    name: str
+    how: Literal["missing", "added", "changed"]
+
+
+def first_change(
+    folder: Path, sums: Mapping[str, str], present: Iterable[str], trusted: Callable[[str], bool] = lambda _: False
+) -> Change | None:
+    """What differs from a manifest, or None.
+
+    Args:
+        present: the files that are there.
+        trusted: whether a file need not be read, since its size and times are those at which it was last seen to be whole.
 
     Raises:
-        ValueError: it is no JSON; also where it is nested deeper than can be read, which json has another error for.
+        OSError: a file cannot be read.
     """
-    try:
-        return json.loads(content)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    there = set(present)
+    if missing := sums.keys() - there:
+        return Change(min(missing), "missing")
+    if added := there - sums.keys():
+        return Change(min(added), "added")
+    changed = (name for name in sums if not trusted(name) and sha256_of(folder / name) != sums[name])
+    return next((Change(name, "changed") for name in changed), None)
+
+
+def finite(value: Any) -> Any:
+    """The value as plain data: data classes are mappings, and every nan and infinity is None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: finite(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return value
+
+
+def as_number(value: Any) -> float | None:
+    """A number of a file that anyone may have written; None for what is none, and for what is too large to be shown."""
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER
+    return float(value) if fits else None
+
+
+def indented_json(value: Any) -> str:
+    """JSON that people may read, of `finite` data."""
+    return json.dumps(finite(value), indent=1, ensure_ascii=False)
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_atomically(path, (indented_json(value) + "\n").encode("utf-8", "surrogatepass"))
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """The mapping in a file, or None where there is no file or it does not hold one."""
     try:
-        value = parse_json(read_regular(path))
-    except (OSError, ValueError):
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -136,8 +233,8 @@ def read_sealed(path: Path) -> dict[str, Any]:
         ValueError: it is not what was written, in words that follow the file's name.
     """
     try:
-        value = parse_json(read_regular(path))
-    except ValueError:
+        value = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
         raise ValueError("is not readable JSON") from None
     if not isinstance(value, dict):
         raise ValueError("is not a JSON mapping")
@@ -151,39 +248,19 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 def _digest(value: Any) -> str:
     """sha256 of plain data, whatever the order of its keys and the spaces between them."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def parse_json(content: str | bytes) -> Any:
+    """The value that a JSON text holds.
+
+    Raises:
+        ValueError: it is no JSON; also where it is nested deeper than can be read, which json has another error for.
+    """
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    except RecursionError:  # a little less deep can be read than written
-        raise ValueError("is nested too deeply") from None
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def sync(path: Path) -> None:
-    """Put what a file holds on the disk, or make renames in a folder last."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def as_number(value: Any) -> float | None:
-    """A number of a file that anybody may have written; None for what is none, and for what is too large to be shown."""
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER
-    return float(value) if fits else None
-
-
-def finite(value: Any) -> Any:
-    """The value as plain data, with every nan and infinity replaced by None."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: finite(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
-    return value
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def read_regular(path: Path, most: int | None = None, *, end: bool = False) -> bytes:

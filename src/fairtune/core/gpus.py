@@ -6,7 +6,7 @@ They are numbered in the order of the PCI bus, as `nvidia-smi` does, and as CUDA
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,26 +22,16 @@ OWN_SPACE, FIRST_SPACE = Path("/proc/self/ns/pid"), "pid:[4026531836]"
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU.
+    """A GPU: its number in the order of the PCI bus, and the uuid by which NVML and CUDA know it."""
 
-    Args:
-        number: in the order of the PCI bus; None of what CUDA_VISIBLE_DEVICES names and NVML does not list, such as a MIG part.
-        uuid: by which NVML and CUDA know it.
-    """
-
-    number: int | None
+    number: int
     uuid: str
     name: str | None = None
-
-    @property
-    def cuda_name(self) -> str:
-        """What CUDA_VISIBLE_DEVICES calls it."""
-        return self.uuid if self.number is None else str(self.number)
 
 
 @contextmanager
 def nvml_held() -> Iterator[Any]:
-    """NVML, loaded meanwhile; None where there is none. Callers that ask repeatedly hold it, so that it is loaded once."""
+    """NVML, or None where there is none. Callers that ask repeatedly hold it, so that it is loaded once."""
     try:
         import pynvml
 
@@ -57,53 +47,43 @@ def nvml_held() -> Iterator[Any]:
 
 
 def find_gpus() -> tuple[Gpu, ...] | None:
-    """Every GPU of the machine that answers; None where NVML cannot be asked."""
+    """Every GPU of the machine; None where NVML cannot be asked."""
     with nvml_held() as nvml:
         if nvml is None:
             return None
-        found = []
         try:
-            for index in range(nvml.nvmlDeviceGetCount()):
-                handle = nvml.nvmlDeviceGetHandleByIndex(index)
-                place, uuid = nvml.nvmlDeviceGetPciInfo(handle), _text(nvml.nvmlDeviceGetUUID(handle))
-                name = _asker(nvml, uuid)("nvmlDeviceGetName")
-                found.append(((place.domain, place.bus, place.device), uuid, None if name is None else _text(name)))
+            handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+            places = [nvml.nvmlDeviceGetPciInfo(handle) for handle in handles]
+            order = sorted(zip([(p.domain, p.bus, p.device) for p in places], range(len(handles)), strict=True))
+            uuids = [nvml.nvmlDeviceGetUUID(handles[index]) for _, index in order]
         except nvml.NVMLError:
             return None
-        return tuple(Gpu(number, uuid, name) for number, (_, uuid, name) in enumerate(sorted(found)))
+        return tuple(Gpu(number, uuid, _ask(nvml, uuid, "Name")) for number, uuid in enumerate(uuids))
 
 
 def visible_gpus() -> list[Gpu] | None:
     """The GPUs that CUDA_VISIBLE_DEVICES leaves to this process, in its order; None where NVML cannot be asked.
 
-    As in CUDA, the first entry that names nothing ends the list, and a list that names a GPU twice shows none.
+    As in CUDA, an entry is a number or the beginning of a uuid, and the first that names nothing ends the list.
     """
     there, listed = find_gpus(), os.environ.get(VISIBLE)
     if there is None or listed is None:
         return None if there is None else list(there)
     found: list[Gpu] = []
-    for entry in listed.split(","):
-        if (gpu := _named(entry.strip(), there)) is None:
+    for entry in map(str.strip, listed.split(",")):
+        named = [
+            gpu for gpu in there if entry == str(gpu.number) or (entry[:4] == "GPU-" and gpu.uuid.startswith(entry))
+        ]
+        if len(named) != 1:
             break
-        found.append(gpu)
-    return found if len(set(found)) == len(found) else []
-
-
-def _named(entry: str, there: Sequence[Gpu]) -> Gpu | None:
-    """The GPU that an entry names by its number or the beginning of its uuid; a MIG part is taken at its word."""
-    if entry.startswith("MIG-"):
-        return Gpu(None, entry)
-    if entry.startswith("GPU-"):
-        found = [gpu for gpu in there if gpu.uuid.startswith(entry)]
-    else:
-        found = [gpu for gpu in there if str(gpu.number) == entry]
-    return found[0] if len(found) == 1 else None
+        found += named
+    return found
 
 
 def driver_version() -> str | None:
     with nvml_held() as nvml:
         try:
-            return None if nvml is None else _text(nvml.nvmlSystemGetDriverVersion())
+            return None if nvml is None else str(nvml.nvmlSystemGetDriverVersion())
         except nvml.NVMLError:
             return None
 
@@ -116,16 +96,19 @@ def describe_gpu(gpu: Gpu, own: Collection[int] | None = None) -> dict[str, Any]
     """
     own = (os.getpid(), os.getppid()) if own is None else own
     with nvml_held() as nvml:
-        ask = _asker(nvml, gpu.uuid)
-        used, memory = ask("nvmlDeviceGetUtilizationRates"), ask("nvmlDeviceGetMemoryInfo")
-        processes = ask("nvmlDeviceGetComputeRunningProcesses") if sees_all_processes() else None
-        reasons = ask("nvmlDeviceGetCurrentClocksEventReasons")
+
+        def ask(question: str, *arguments: Any) -> Any:
+            return _ask(nvml, gpu.uuid, question, *arguments)
+
+        used, memory = ask("UtilizationRates"), ask("MemoryInfo")
+        processes = ask("ComputeRunningProcesses") if sees_all_processes() else None
+        reasons = ask("CurrentClocksEventReasons")
         return {
             "index": gpu.number,
             "name": gpu.name,
-            "temperature": ask("nvmlDeviceGetTemperature", getattr(nvml, "NVML_TEMPERATURE_GPU", 0)),
+            "temperature": ask("Temperature", getattr(nvml, "NVML_TEMPERATURE_GPU", 0)),
             "utilisation": used.gpu if used else None,
-            "clock_mhz": ask("nvmlDeviceGetClockInfo", getattr(nvml, "NVML_CLOCK_SM", 1)),
+            "clock_mhz": ask("ClockInfo", getattr(nvml, "NVML_CLOCK_SM", 1)),
             "slowed": None if reasons is None else sorted({why for bit, why in SLOWED.items() if reasons & bit}),
             "memory_used_bytes": memory.used if memory else None,
             "memory_bytes": memory.total if memory else None,
@@ -141,19 +124,12 @@ def sees_all_processes() -> bool:
         return False
 
 
-def _asker(nvml: Any, uuid: str) -> Callable[..., Any]:
-    """Asks NVML about a GPU; None where it does not answer, since not every GPU answers every question."""
-
-    def ask(question: str, *arguments: Any) -> Any:
-        if nvml is None or not hasattr(nvml, question):
-            return None
-        try:
-            return getattr(nvml, question)(nvml.nvmlDeviceGetHandleByUUID(uuid), *arguments)
-        except nvml.NVMLError:
-            return None
-
-    return ask
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+def _ask(nvml: Any, uuid: str, question: str, *arguments: Any) -> Any:
+    """What NVML says about a GPU; None where it does not answer, since not every GPU answers every question."""
+    if nvml is None:
+        return None
+    try:
+        handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
+        return getattr(nvml, f"nvmlDeviceGet{question}")(handle, *arguments)
+    except (nvml.NVMLError, AttributeError):
+        return None

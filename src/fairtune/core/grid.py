@@ -28,9 +28,7 @@ class Grid:
     topology: Topology = "rectangular"
 
     def __post_init__(self) -> None:
-        if not all(
-            isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in (self.columns, self.rows)
-        ):
+        if not all(type(size) is int and size >= 1 for size in (self.columns, self.rows)):
             raise ModelError(
                 f"grid: {self.columns!r} x {self.rows!r} has no cells; give one whole number of at least 1, or [columns, rows]"
             )
@@ -66,16 +64,8 @@ class Grid:
         if self.topology == "hexagonal":
             x = x - (y - y % 2) // 2  # slanted columns, so that a step along a diagonal changes one coordinate only
         across, along = x[:, None] - x, y[:, None] - y
-        if self.topology == "hexagonal":
-            steps: NDArray[np.int64] = (np.abs(across) + np.abs(along) + np.abs(across + along)) // 2
-        else:
-            steps = np.maximum(np.abs(across), np.abs(along))
-        return steps
-
-    def neighbours(self) -> NDArray[np.bool_]:
-        """Which cells touch, [cells, cells]."""
-        touching: NDArray[np.bool_] = self.distances() == 1
-        return touching
+        straight: NDArray[np.int64] = np.maximum(np.abs(across), np.abs(along))
+        return np.maximum(straight, np.abs(across + along)) if self.topology == "hexagonal" else straight
 
     def positions(self) -> NDArray[np.float64]:
         """Centres for drawing, [cells, 2] as (right, down); neighbours in a row are 1 apart."""

@@ -31,7 +31,7 @@ _held: dict[str, Lease] = {}
 
 
 def is_leased(folder: Path) -> bool:
-    """Whether a process seems to work on a folder, for views: one look has the file's time and nothing else."""
+    """Whether a process seems to work on a folder, for views: judged by one look."""
     number, touched = _look(folder / FOLDER)
     return time.time() - touched / 1e9 < SILENCE_SECONDS and not _is_dead(folder / FOLDER / str(number))
 
@@ -61,7 +61,7 @@ class Lease:
             raise LeaseLost(f"{self.folder}: another process has taken over, since this one was silent for too long.")
 
     def release(self, *, finished: bool) -> None:
-        """Give it back; where nothing is left to do in the folder, nothing of the lease is left either."""
+        """Give it back; a finished folder keeps no trace of the lease."""
         self._ended.set()
         self._thread.join(SILENCE_SECONDS)
         _held.pop(os.path.abspath(self.folder), None)  # noqa: PTH100

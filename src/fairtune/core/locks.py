@@ -19,11 +19,7 @@ MOMENT = 0.1
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock for a while, if no one else does; what is yielded says whether we have it.
-
-    Raises:
-        OSError: the lock's file cannot be opened.
-    """
+    """Hold the lock for a while, if no one else does; what is yielded says whether we have it."""
     with path.open("a") as handle:
         until = time.monotonic() + MOMENT
         while not (ours := _take(handle.fileno())) and time.monotonic() < until:
@@ -33,11 +29,7 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def wait_for_lock(path: Path, check_stop: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock, as soon as no one else does.
-
-    Args:
-        check_stop: called again and again while we wait, so that waiting can be stopped.
-    """
+    """Hold the lock as soon as no one else does; `check_stop` is called regularly while we wait."""
     with path.open("a") as handle:
         while not _take(handle.fileno()):
             check_stop()
@@ -46,9 +38,9 @@ def wait_for_lock(path: Path, check_stop: Callable[[], None]) -> Iterator[None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock; one that cannot be opened tells nothing, and counts as free."""
+    """Whether a process holds the lock; one that cannot be opened counts as free."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # readers need not be able to write
+        handle = os.open(path, os.O_RDONLY)  # readers need not be able to write
     except OSError:
         return False
     try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 CGROUPS = Path("/sys/fs/cgroup")
 """Where Linux keeps what a container may use."""
@@ -20,36 +22,44 @@ COUNTS = (
 
 def available_cores() -> int:
     """Cores that this process may use: all of the machine's where the system cannot tell (macOS)."""
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        count = getattr(os, "process_cpu_count", os.cpu_count)  # the first is there from Python 3.13 on
-        cores = count() or 1
-    quotas = [quota / period for quota, period in _cpu_quotas() if quota > 0 and period > 0]
-    return max(1, min([cores, *(int(quota) for quota in quotas)]))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for group in _groups():
+        with suppress(OSError, ValueError):  # "max" is no number, and no limit
+            quota, period = map(float, (group / "cpu.max").read_text(encoding="utf-8").split())
+            cores = min(cores, int(quota / period))
+    return max(1, cores)
 
 
 def available_memory() -> int:
     """Bytes that programs may still take without anything being swapped out or killed, a container's limit included."""
-    import psutil
+    free = float(psutil.virtual_memory().available)
+    for group in _groups():
+        with suppress(OSError, ValueError):
+            most, used = (float((group / f"memory.{name}").read_text(encoding="utf-8")) for name in ("max", "current"))
+            kept = dict(line.split() for line in (group / "memory.stat").read_text(encoding="utf-8").splitlines())
+            free = min(free, most - used + float(kept.get("inactive_file", 0)))  # cached files give way
+    return max(0, int(free))
 
-    return max(0, min([int(psutil.virtual_memory().available), *_memory_left()]))
+
+def _groups() -> Iterator[Path]:
+    """The folder of our control group and those above it; each may set a limit."""
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        folder = CGROUPS / next(line[3:] for line in lines if line.startswith("0::")).strip("/")
+        yield from (one for one in (folder, *folder.parents) if one.is_relative_to(CGROUPS))
 
 
 def memory_kills() -> int:
     """How many processes the system has ended because memory ran out, since it started; 0 where it does not count them."""
-    with contextlib.suppress(OSError, ValueError):
+    with suppress(OSError):
         for line in Path("/proc/vmstat").read_text(encoding="utf-8").splitlines():
-            name, _, count = line.partition(" ")
-            if name == "oom_kill":
-                return int(count)
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
     return 0
 
 
 def busy_seconds() -> tuple[float, float]:
     """Processor seconds that all processes have used since the machine started, and those that its host took away."""
-    import psutil
-
     times = psutil.cpu_times()
     idle, stolen = times.idle + getattr(times, "iowait", 0.0), getattr(times, "steal", 0.0)
     guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # Linux counts them in user time too
@@ -68,39 +78,3 @@ def wait_asleep() -> None:
     """
     if "torch" not in sys.modules and not any(name in os.environ for name in PATIENT):
         os.environ.update(PATIENT)
-
-
-def _cpu_quotas() -> Iterator[tuple[float, float]]:
-    """Processor time that each group of ours may take in a period."""
-    for folder in _groups():
-        with contextlib.suppress(OSError, ValueError):
-            quota, period = (folder / "cpu.max").read_text(encoding="utf-8").split()
-            yield float(quota), float(period)  # "max" is no number, and no limit
-    with contextlib.suppress(OSError, ValueError):  # the first version of groups
-        yield _number(CGROUPS / "cpu" / "cpu.cfs_quota_us"), _number(CGROUPS / "cpu" / "cpu.cfs_period_us")
-
-
-def _memory_left() -> Iterator[int]:
-    """What each group of ours may still take; files that are only kept in memory do not count as taken."""
-    for folder in _groups():
-        with contextlib.suppress(OSError, ValueError):
-            kept = dict(line.split() for line in (folder / "memory.stat").read_text(encoding="utf-8").splitlines())
-            free = _number(folder / "memory.max") - _number(folder / "memory.current")
-            yield int(free) + int(kept.get("inactive_file", 0))
-    with contextlib.suppress(OSError, ValueError):
-        limit, used = (_number(CGROUPS / "memory" / f"memory.{name}_in_bytes") for name in ("limit", "usage"))
-        yield int(limit - used)
-
-
-def _groups() -> Iterator[Path]:
-    """The folder of our control group and those above it; each may set a limit."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
-            number, _, place = line.split(":", 2)
-            if number == "0":
-                folder = CGROUPS / place.strip("/")
-                yield from (one for one in (folder, *folder.parents) if one.is_relative_to(CGROUPS))
-
-
-def _number(file: Path) -> float:
-    return float(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""How numbers look in a report: percent, points with a real minus, p, seconds, sizes; a dash where there is none."""
+"""How numbers look: percent, points with a real minus, p values, sizes; a dash where there is none."""
 
 from __future__ import annotations
 
@@ -8,36 +8,57 @@ from collections.abc import Callable, Mapping
 DASH, MINUS = "–", "\u2212"
 
 
-def _missing(value: float | None) -> bool:
-    return value is None or not math.isfinite(value)
+def _number(value: float | None, form: str, times: float = 1.0, per: float = 1.0) -> str:
+    if value is None or not math.isfinite(value):
+        return DASH
+    return format(value * times / per, form).replace("-", MINUS)
 
 
 def percent(value: float | None) -> str:
     """A share of one in hundredths: 0.842 is 84.20."""
-    if value is None or not math.isfinite(value):
-        return DASH
-    return f"{100 * value:.2f}".replace("-", MINUS)
+    return _number(value, ".2f", times=100)
+
+
+def share(value: float | None) -> str:
+    return _number(value, ".1f", times=100)
 
 
 def points(value: float | None) -> str:
     """A difference in hundredths, signed: -0.031 is −3.10."""
-    if value is None or not math.isfinite(value):
-        return DASH
-    text = f"{100 * value:+.2f}"
-    return "0.00" if text in ("+0.00", "-0.00") else text.replace("-", MINUS)
+    text = _number(value, "+.2f", times=100)
+    return "0.00" if text in ("+0.00", f"{MINUS}0.00") else text
+
+
+def ratio(value: float | None) -> str:
+    """Three places: bounds lie close to one."""
+    return _number(value, ".3f")
+
+
+def whole(value: float | None) -> str:
+    return _number(value, ",.0f")
+
+
+def gigabytes(value: float | None) -> str:
+    return _number(value, ".2f", per=1e9)
+
+
+def megabytes(value: float | None) -> str:
+    return _number(value, ",.1f", per=1e6)
+
+
+def millions(value: float | None) -> str:
+    return _number(value, ",.1f", per=1e6)
 
 
 def low_to_high(low: float | None, high: float | None, show: Callable[[float | None], str]) -> str:
-    return DASH if _missing(low) or _missing(high) else f"{show(low)} to {show(high)}"
+    return DASH if DASH in (ratio(low), ratio(high)) else f"{show(low)} to {show(high)}"
 
 
 def p_value(p: float | None) -> str:
     """As papers print it: .004, < .001."""
-    if p is None or not math.isfinite(p):
-        return DASH
-    if p < 0.001:
+    if p is not None and p < 0.001:
         return "< .001"
-    return "1" if p > 0.9995 else f"{p:.3f}".removeprefix("0")
+    return "1" if p is not None and p > 0.9995 else ratio(p).removeprefix("0")
 
 
 def p_equals(p: float | None) -> str:
@@ -52,40 +73,15 @@ def significant(value: float | None) -> str:
     if value == 0:
         return "0"
     places = max(0, 2 - int(f"{value:.2e}".partition("e")[2]))  # of the rounded value: 0.9999 is 1.00
-    return f"{value:.{min(places, 6)}f}".replace("-", MINUS)
-
-
-def ratio(value: float | None) -> str:
-    """Three places: bounds lie close to one."""
-    return DASH if value is None or not math.isfinite(value) else f"{value:.3f}"
+    return _number(value, f".{min(places, 6)}f")
 
 
 def error_size(value: float | None) -> str:
     """A size of which only the magnitude counts once it is small: 0.493, 5e−7."""
-    if value is None or not math.isfinite(value) or value == 0 or abs(value) >= 0.001:
+    if value is None or not 0 < abs(value) < 0.001:
         return significant(value)
     digits, exponent = f"{value:.0e}".split("e")
     return f"{digits}e{int(exponent)}".replace("-", MINUS)
-
-
-def whole(value: float | None) -> str:
-    return DASH if value is None or not math.isfinite(value) else f"{value:,.0f}"
-
-
-def share(value: float | None) -> str:
-    return DASH if value is None or not math.isfinite(value) else f"{100 * value:.1f}"
-
-
-def gigabytes(value: float | None) -> str:
-    return DASH if value is None or not math.isfinite(value) else f"{value / 1e9:.2f}"
-
-
-def megabytes(value: float | None) -> str:
-    return DASH if value is None or not math.isfinite(value) else f"{value / 1e6:,.1f}"
-
-
-def millions(value: float | None) -> str:
-    return DASH if value is None or not math.isfinite(value) else f"{value / 1e6:,.1f}"
 
 
 def trains(value: bool | str) -> str:
@@ -106,3 +102,11 @@ def setting(value: object) -> str:
 def as_percent(share: float) -> str:
     """A share in words: few are never shown as none."""
     return "under 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+
+
+def size_text(size: float) -> str:
+    """Bytes in the unit that fits."""
+    for unit, most in (("B", 1e3), ("kB", 1e6), ("MB", 1e9)):
+        if size < most:
+            return f"{size / (most / 1e3):.{0 if unit == 'B' else 1}f} {unit}"
+    return f"{size / 1e9:.1f} GB"

@@ -1,4 +1,4 @@
-"""Memory that runs out: how it is known, how it is freed, and batches that are scored in smaller parts when it does."""
+"""Memory that runs out: how it is recognised, how it is freed, and batches that are then scored in smaller parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ Batch = TypeVar("Batch", bound=Any)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(saying in str(error) for saying in SAYINGS)
@@ -33,7 +32,7 @@ def free_memory() -> None:
 
 
 def score_each(batches: Iterable[Batch], score: Callable[[Batch], None]) -> None:
-    """Score every batch, a list or an array of rows; from one on for which memory runs out, in twice as many parts.
+    """Score every batch, a list or an array of rows; once memory runs out, in twice as many parts.
 
     Raises:
         RunFailure: one row alone does not fit.

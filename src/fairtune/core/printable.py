@@ -1,8 +1,8 @@
 """Text made fit to be shown: codes that a terminal, a page or a reader would obey are written out, as Python writes them.
 
 `\\x1b[2J` in a label is shown as these seven characters. So are all control codes (C0, DEL, C1), what turns the direction of text
-around (U+202A to U+202E, U+2066 to U+2069), separators of lines and paragraphs, halves of surrogate pairs, and what is no
-character. Joiners and direction marks, which emoji and right-to-left texts need, stay.
+around (U+202A to U+202E, U+2066 to U+2069), separators of lines and paragraphs, lone surrogates and non-characters. Joiners and
+direction marks, which emoji and right-to-left texts need, stay.
 """
 
 from __future__ import annotations
@@ -14,22 +14,12 @@ from typing import Any, TypeVar
 LINES = "\n\t"
 """What texts of several lines may keep."""
 CODES = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
-NUMBERS = frozenset({int, float, bool, type(None)})
 T = TypeVar("T")
 
 
 def printable(text: str, keep: str = "") -> str:
-    """The text with every code written out; making it printable twice changes nothing more.
-
-    Args:
-        keep: codes that may stay, such as `LINES`.
-    """
-    return CODES.sub(lambda code: code[0] if code[0] in keep else _written(code[0]), text)
-
-
-def _written(code: str) -> str:
-    return SHORT.get(code) or (f"\\x{ord(code):02x}" if ord(code) < 0x100 else f"\\u{ord(code):04x}")
+    """The text with every code written out, but for those to keep; doing it twice changes nothing more."""
+    return CODES.sub(lambda code: code[0] if code[0] in keep else code[0].encode("unicode_escape").decode(), text)
 
 
 def printable_json(text: str) -> str:
@@ -43,17 +33,15 @@ def with_printable_texts(value: T) -> T:
 
 
 def _each(value: Any) -> Any:
-    if type(value) in NUMBERS:  # most of what there is
-        return value
     if isinstance(value, str):
         safe = printable(value, LINES)
         return value if safe == value else safe
     if isinstance(value, dict):
-        made: Any = {_each(key): _each(one) for key, one in value.items()}
-        changed = any(a is not b for a, b in zip([*value, *value.values()], [*made, *made.values()], strict=False))
-        return made if changed else value
+        pairs = [(_each(key), _each(one)) for key, one in value.items()]
+        changed = any(a is not b or c is not d for (a, c), (b, d) in zip(pairs, value.items(), strict=True))
+        return dict(pairs) if changed else value
     if type(value) in (list, tuple):
-        made = type(value)(_each(one) for one in value)
+        made = type(value)(map(_each, value))
         return made if any(a is not b for a, b in zip(value, made, strict=True)) else value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         own = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

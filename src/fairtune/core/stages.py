@@ -16,20 +16,16 @@ Advance = Callable[[int], None]
 
 
 class StageWatcher(Protocol):
-    """Learns of stages, which may be within each other."""
+    """Learns of stages, which may be nested."""
 
     def begin(self, what: str, total: int | None) -> None:
-        """A stage begins.
-
-        Args:
-            total: how many there are to do, where that is known.
-        """
+        """A stage begins; `total` is how many there are to do, where that is known."""
 
     def advance(self, count: int) -> None:
         """So many more are done in the innermost stage."""
 
     def end(self) -> None:
-        """The innermost stage is over, whatever came of it."""
+        """The innermost stage has ended, or failed."""
 
 
 _watcher: ContextVar[StageWatcher | None] = ContextVar("stage_watcher", default=None)
@@ -37,7 +33,7 @@ _watcher: ContextVar[StageWatcher | None] = ContextVar("stage_watcher", default=
 
 @contextmanager
 def watched(watcher: StageWatcher | None) -> Iterator[None]:
-    """Let a watcher know of every stage meanwhile; None lets none."""
+    """Let a watcher know of every stage within this context; None hides them."""
     before = _watcher.set(watcher)
     try:
         yield
@@ -47,21 +43,13 @@ def watched(watcher: StageWatcher | None) -> Iterator[None]:
 
 @contextmanager
 def stage(what: str, total: int | None = None) -> Iterator[Advance]:
-    """Say what is done meanwhile; gives what takes how many more are done.
-
-    Args:
-        what: as in "tokenising texts".
-        total: how many there are to do, where that is known.
-    """
+    """Say what this context does, as in "tokenising texts"; gives a function that takes how many more are done."""
     watcher = _watcher.get()
     if watcher is None:
-        yield _nobody
+        yield lambda _: None
         return
     watcher.begin(what, total)
     try:
         yield watcher.advance
     finally:
         watcher.end()
-
-
-def _nobody(count: int) -> None: ...

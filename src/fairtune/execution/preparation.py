@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.cache import recorded_uses
-from fairtune.core.cache_contents import size_of
+from fairtune.core.cache import recorded_uses, size_of
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
@@ -123,7 +122,7 @@ def _part(what: str, report: Report) -> Iterator[PreparedPart]:
     part, started = PreparedPart(what), time.perf_counter()
     with recorded_uses() as uses:
         yield part
-    folders: set[Path] = {use.folder for use in uses}
-    part.size, part.made = sum(map(size_of, folders)), part.made or any(use.built for use in uses)
+    part.size = sum(map(size_of, {use.path for use in uses}))
+    part.made = part.made or any(use.built for use in uses)
     part.seconds = time.perf_counter() - started
     report(part)

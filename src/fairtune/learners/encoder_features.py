@@ -56,8 +56,7 @@ def encoder_features(
         with (folder / FILE).open("wb") as file:
             np.save(file, found, allow_pickle=False)
 
-    found: Features = np.load(cached(AREA, key, build, check_stop) / FILE, allow_pickle=False)
-    return found
+    return cached(AREA, key, build, lambda folder: np.load(folder / FILE, allow_pickle=False), check_stop)
 
 
 def load_encoder(source: ModelSource, tokenizer: Any) -> torch.nn.Module:

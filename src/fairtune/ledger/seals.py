@@ -17,15 +17,17 @@ from typing import Any
 
 from fairtune.core.files import (
     as_number,
+    files_of,
+    first_change,
     read_json,
     read_sealed,
     sealed,
     stat_of,
+    sums_of,
     write_atomically,
     write_json,
     write_sealed,
 )
-from fairtune.core.folders import files_of, first_change, sums_of
 from fairtune.core.leases import require_held
 from fairtune.ledger.folders import RunFolder, is_under_way
 

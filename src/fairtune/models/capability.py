@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from fairtune.core.cache import cached, key_of
+from fairtune.core.cache import cached_json, key_of
 from fairtune.core.errors import ModelError
-from fairtune.core.files import write_json
 from fairtune.models.sources import ModelSource
 
 VERSION = 1
-FACTS = "answer.json"
 VOCABULARY = 64
 Capability = Literal["language_model", "causal", "bidirectional"]
 
@@ -26,12 +23,8 @@ def require_capable(source: ModelSource, use: Capability) -> None:
     """
     folder = source.fetch()
     config = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
-
-    def build(entry: Path) -> None:
-        write_json(entry / FACTS, {"problem": _problem(source, folder, use)})
-
-    entry = cached("suited", key_of([VERSION, version("transformers"), source.name, config, use]), build)
-    problem = json.loads((entry / FACTS).read_bytes())["problem"]
+    key = key_of([VERSION, version("transformers"), source.name, config, use])
+    problem = cached_json("suited", key, lambda: _problem(source, folder, use))
     if problem is not None:
         raise ModelError(problem)
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.cache import cached, key_of
+from fairtune.core.cache import cached, cached_json, key_of
 from fairtune.core.errors import DataError, ModelError
 from fairtune.core.files import read_json, write_json
 from fairtune.core.stages import stage
@@ -139,13 +139,12 @@ def _in_folder(name: str, folder: Path) -> TokenizerSource:
         raise ModelError(f"tokenizer '{name}': {folder} has no tokenizer files ({', '.join(FILES)}).")
     identity = _identity(folder)
 
-    def build(entry: Path) -> None:
+    def vocabulary() -> int:
         tokenizer = load_tokenizer(folder, padding=False)
-        vocabulary = max(len(tokenizer), 1 + max(tokenizer.get_vocab().values()))
-        write_json(entry / FACTS, {"vocabulary": vocabulary})
+        return int(max(len(tokenizer), 1 + max(tokenizer.get_vocab().values())))
 
-    facts = json.loads((cached("tokenizer", key_of([VERSION, identity]), build) / FACTS).read_bytes())
-    return TokenizerSource(name, identity, str(folder), int(facts["vocabulary"]))
+    rows = cached_json("tokenizer", key_of([VERSION, identity]), vocabulary)
+    return TokenizerSource(name, identity, str(folder), rows)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -190,10 +189,13 @@ def _trained(size: int, text: TrainingText, check_stop: Callable[[], None]) -> T
         with stage(f"training a tokenizer of {size:,} tokens on the text"):
             write_json(folder / FACTS, {"vocabulary": _train(size, text, check_stop, folder)})
 
-    folder = cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, check_stop)
-    reached = int(json.loads((folder / FACTS).read_bytes())["vocabulary"])
-    name = f"bpe-{reached}" if reached == size else f"bpe-{reached} ({size} asked for)"
-    return TokenizerSource(name, _identity(folder), str(folder), reached)
+    def read(folder: Path) -> TokenizerSource:
+        facts, _ = (json.loads((folder / name).read_bytes()) for name in (FACTS, "tokenizer.json"))  # both are whole
+        reached = int(facts["vocabulary"])
+        name = f"bpe-{reached}" if reached == size else f"bpe-{reached} ({size} asked for)"
+        return TokenizerSource(name, _identity(folder), str(folder), reached)
+
+    return cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, read, check_stop)
 
 
 def _train(size: int, text: TrainingText, check_stop: Callable[[], None], folder: Path) -> int:

@@ -8,7 +8,8 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
-from fairtune.core.plugins import Plugin, loaded_plugins
+from fairtune.core.plugin_files import Plugin
+from fairtune.core.plugins import loaded_plugins
 from fairtune.study.schema import study_json_schema
 from fairtune.study.yaml_tree import Path
 

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fairtune.core.cautions import Caution
-from fairtune.core.plugins import Plugin, plugin_of
+from fairtune.core.plugin_files import Plugin
+from fairtune.core.plugins import plugin_of
 from fairtune.core.version import __version__
 from fairtune.methods.registry import method_plugin
 from fairtune.models.attention_layouts import registered_layouts

@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairtune.core.plugins import PluginError, load_module
+from fairtune.core.plugin_files import plugins_allowed
+from fairtune.core.plugins import load_named
 from fairtune.study.arm_checks import arm_problems, require_controls, written_arm_problems
 from fairtune.study.changes import apply_override, apply_profile, spread_arm_list
 from fairtune.study.input_checks import absences, input_problems
@@ -31,18 +32,23 @@ from fairtune.study.study_checks import study_problems
 __all__ = ["StudySource", "check_file", "load_checked", "load_study", "take_changes"]
 
 
-def load_study(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Study:
+def load_study(
+    source: StudySource, overrides: Sequence[str] = (), profile: str | None = None, allow_plugins: bool = False
+) -> Study:
     """Read a study.
 
     Args:
         source: a YAML file, or the same as a mapping.
         overrides: changes of the form `a.b=c`, applied last.
         profile: the name of one of the study's profiles.
+        allow_plugins: execute the modules that it names under `plugins`, now and from now on; read them first.
 
     Raises:
         StudyError: with every problem found.
+        ConsentNeeded: it names a module that was not allowed yet; nothing was executed.
     """
-    return _load(read_source(source), overrides, profile)
+    with plugins_allowed(allow_plugins):
+        return _load(read_source(source), overrides, profile)
 
 
 def load_checked(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Study:
@@ -136,17 +142,13 @@ def _load(
 
 def _read_names(written: Written) -> None:
     """Load the plug-ins that the study names by now, and then spread the arms that they may have named."""
-    named, problems = written.data.get("plugins"), []
-    for position, name in enumerate(named if isinstance(named, list) else []):
-        if isinstance(name, str):  # the schema refuses what is none
-            try:
-                load_module(name, written.base)
-            except PluginError as error:
-                path = ("plugins", position)
-                where = Origins(written.label, written.places).of(path)
-                problems.append(Problem(where, dotted(path), str(error)))
-    if problems:
-        raise StudyError(problems)
+    named = written.data.get("plugins")
+    names = named if isinstance(named, list) else []
+    errors = load_named([name for name in names if isinstance(name, str)], written.base)  # the schema refuses others
+    if errors:
+        origins, places = Origins(written.label, written.places), [("plugins", names.index(name)) for name in errors]
+        texts = map(str, errors.values())
+        raise StudyError([Problem(origins.of(p), dotted(p), text) for p, text in zip(places, texts, strict=True)])
     spread_arm_list(written)
 
 

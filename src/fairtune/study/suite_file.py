@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairtune.core.errors import FairtuneError, nearest
+from fairtune.core.plugin_files import ConsentNeeded
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.values import LONGEST_NAME
 from fairtune.study.changes import apply_profile
@@ -316,6 +317,8 @@ def _word(text: str) -> str:
 
 def _told(error: FairtuneError, where: str) -> list[Problem]:
     """A study's problems: those that have a line keep it, others get that of the suite."""
+    if isinstance(error, ConsentNeeded):
+        raise error
     if isinstance(error, StudyError):
         return [
             one if one.where and not one.where.startswith("--profile") else Problem(where, one.path, one.message)

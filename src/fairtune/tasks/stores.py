@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import importlib.util
 import os
@@ -11,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairtune.core.cache import DamageError, cache_folder, key_of, place_of, read_note, write_note
+from fairtune.core.cache import cached_json, key_of
 from fairtune.core.errors import DataError, one_of
+from fairtune.core.files import stat_of
 from fairtune.tasks.definitions import DataSet, Definition
 from fairtune.tasks.reading.formats import (
     check_columns,
@@ -203,41 +203,23 @@ def package_file(package: str, inside: str, distribution: str) -> Path:
 
 
 def remember_rows(file: Path, rows: int) -> None:
-    with contextlib.suppress(OSError):
-        note = _note(file)
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_note(note, place_of(note), {"is": _looks(file), "rows": rows})
+    cached_json("rows", _key(file), lambda: rows)
 
 
 def counted_rows(file: Path) -> int | None:
     """The rows of a mirror's file: as they were counted before, else counted now, unless that would take long."""
-    known = known_rows(file)
-    if known is not None:
-        return known
-    try:
+
+    def count() -> int:
         if file.stat().st_size > COUNTED_BYTES:
-            return None
+            raise OSError
         with gzip.open(file, "rb") as lines:
-            rows = sum(1 for line in lines if line.strip())
+            return sum(1 for line in lines if line.strip())
+
+    try:
+        return int(cached_json("rows", _key(file), count))
     except (OSError, EOFError, zlib.error):
-        return None  # damaged, which is said when it is read
-    remember_rows(file, rows)
-    return rows
+        return None  # too large, or damaged, which is said when it is read
 
 
-def known_rows(file: Path) -> int | None:
-    """The rows, if the file was read before and looks as it did then."""
-    with contextlib.suppress(OSError, DamageError):
-        note = read_note(_note(file), place_of(_note(file)))
-        if note.get("is") == _looks(file):
-            return int(note["rows"])
-    return None
-
-
-def _note(file: Path) -> Path:
-    return cache_folder() / "rows" / f"{key_of(str(file.resolve()))}.json"
-
-
-def _looks(file: Path) -> list[int]:
-    found = file.stat()
-    return [found.st_size, found.st_mtime_ns]
+def _key(file: Path) -> str:
+    return key_of([str(file.resolve()), stat_of(file)])

@@ -27,7 +27,7 @@ def prepared(parts: Any, make: Make) -> Task:
     Args:
         parts: everything that decides the outcome: what the files hold, which columns count, how they are split.
     """
-    return _open(cached(AREA, _key(parts), lambda folder: _build(folder, make)))
+    return cached(AREA, _key(parts), lambda folder: _build(folder, make), _open)
 
 
 def is_prepared(parts: Any) -> bool:

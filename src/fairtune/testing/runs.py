@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import Stopped
-from fairtune.core.plugins import load_module
+from fairtune.core.plugin_files import find_plugin
+from fairtune.core.plugins import load_plugin
 from fairtune.study.plan import make_plan
 from fairtune.study.run_spec import RunSpec
 from fairtune.study.study_file import load_study
@@ -65,7 +66,7 @@ def make_toy(folder: Path | str, plugins: Sequence[str | Path] = (), task: str |
         task: one of the catalogue or of a plug-in, in place of the toy task.
     """
     folder = Path(folder)
-    names = [load_module(Path(one).name, Path(one).resolve().parent).module for one in plugins]
+    names = [load_plugin(find_plugin(Path(one).name, Path(one).resolve().parent)).module for one in plugins]
     model, data = folder / "tiny-bert", folder / "toy-task"
     if not model.exists():
         data.mkdir(parents=True)

@@ -17,8 +17,19 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from fairtune.core.errors import RunFailure
-from fairtune.core.files import parse_json, read_json, read_sealed, remove_leftovers, write_json, write_sealed
-from fairtune.core.folders import files_of, first_change, remove_folder, sums_of, write_folder
+from fairtune.core.files import (
+    files_of,
+    first_change,
+    parse_json,
+    read_json,
+    read_sealed,
+    remove,
+    remove_leftovers,
+    sums_of,
+    write_folder,
+    write_json,
+    write_sealed,
+)
 from fairtune.core.leases import require_held
 from fairtune.methods.base import Method
 from fairtune.settings.values import INTERVAL_UNITS
@@ -236,7 +247,7 @@ def keep_only(folders: Iterable[Path], keep: Iterable[Path]) -> None:
     kept = set(keep)
     for folder in folders:
         if folder not in kept:
-            remove_folder(folder)
+            remove(folder)
 
 
 def _unshared(members: Mapping[str, Tensor]) -> dict[str, Tensor]:

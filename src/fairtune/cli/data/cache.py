@@ -15,22 +15,10 @@ from fairtune.cli.command import (
     print_json,
     report_errors,
 )
-from fairtune.core.cache import VARIABLE, cache_folder
-from fairtune.core.cache_contents import clear, contents, size_text
+from fairtune.core.cache import AREAS, VARIABLE, cache_folder, clear, contents
+from fairtune.core.numbers import size_text
 
 Clear = Annotated[bool, typer.Option("--clear", help="Remove every entry that no process is building now.")]
-DESCRIPTIONS = {
-    "blocks": "text for language models as tokens",
-    "cards": "data cards",
-    "contents": "hashes of files",
-    "figures": "figures of reports",
-    "lengths": "lengths of examples in tokens",
-    "rows": "numbers of rows in files",
-    "suited": "what architectures can do",
-    "tasks": "tasks, read and checked",
-    "tokenizer": "tokenizers that were trained, and sizes of others",
-    "tokens": "tasks as tokens",
-}
 
 
 @report_errors
@@ -58,9 +46,7 @@ def cache(clear_it: Clear = False, as_json: AsJson = False) -> None:
     table.add_column("what")
     for area in areas:
         unfinished = f" ({area.unfinished} unfinished)" if area.unfinished else ""
-        table.add_row(
-            area.name, f"{area.entries:,}", size_text(area.size), Text(DESCRIPTIONS.get(area.name, "") + unfinished)
-        )
+        table.add_row(area.name, f"{area.entries:,}", size_text(area.size), Text(AREAS[area.name] + unfinished))
     total = size_text(sum(area.size for area in areas))
     console().print(Text(f"{folder}: {total if areas else 'empty'}"), soft_wrap=True)
     if areas:

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from fairtune.cli.command import (
+    AllowPlugins,
     AsJson,
     Overrides,
     Profile,
     StudyFile,
     console,
     print_json,
+    reading_study,
     report_errors,
 )
 from fairtune.core.cache import cache_folder
-from fairtune.core.cache_contents import size_text
+from fairtune.core.numbers import size_text
 from fairtune.monitor.stage_view import show_stages
 from fairtune.study.study_file import load_study
 
@@ -26,9 +28,16 @@ if TYPE_CHECKING:
 
 @report_errors
 @show_stages(lines=False)
-def prepare(file: StudyFile, overrides: Overrides = None, profile: Profile = None, as_json: AsJson = False) -> None:
+def prepare(
+    file: StudyFile,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    allow_plugins: AllowPlugins = False,
+    as_json: AsJson = False,
+) -> None:
     """Read and check a study's data, fetch its model, and tokenise, so that training can begin at once: also without network."""
-    study = load_study(file, overrides or [], profile)
+    with reading_study(allow_plugins):
+        study = load_study(file, overrides or [], profile)
     from fairtune.execution.preparation import prepare_study
 
     def tell(step: PreparedPart) -> None:

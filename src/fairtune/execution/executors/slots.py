@@ -127,5 +127,5 @@ def worker_environment(device: str, threads: int | None = 1) -> dict[str, str]:
     if device.startswith(CUDA):
         gpu, index = device_gpu(device), _index(device)
         listed = [entry for entry in os.environ.get(VISIBLE, "").split(",") if entry]
-        environment[VISIBLE] = gpu.cuda_name if gpu else listed[index] if index < len(listed) else str(index)
+        environment[VISIBLE] = str(gpu.number) if gpu else listed[index] if index < len(listed) else str(index)
     return environment

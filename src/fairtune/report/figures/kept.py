@@ -19,11 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from fairtune.core.cache import DamageError, cache_folder, key_of, place_of, read_note, write_note
+from fairtune.core.cache import cached_json, key_of
 
-AREA = "figures"
-DRAWN = "drawn"
-"""The key under which a note has what was drawn."""
 LIBRARIES = ("matplotlib", "numpy", "pillow", "scikit-learn")
 """What decides how a figure looks, besides this package."""
 
@@ -35,15 +32,12 @@ def kept_figure(drawer: str, *given: Any) -> Any:
         drawer: `module:function` within `fairtune.report.sections`, imported only to draw.
         given: what it draws.
     """
-    note = cache_folder() / AREA / f"{key_of([drawer, content_sum(given), _code()])}.json"
-    with contextlib.suppress(OSError, DamageError, KeyError):
-        return read_note(note, place_of(note))[DRAWN]
-    module, _, name = drawer.partition(":")
-    drawn = getattr(importlib.import_module(f"fairtune.report.sections.{module}"), name)(*given)
-    with contextlib.suppress(OSError):
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_note(note, place_of(note), {DRAWN: drawn})
-    return drawn
+
+    def draw() -> Any:
+        module, _, name = drawer.partition(":")
+        return getattr(importlib.import_module(f"fairtune.report.sections.{module}"), name)(*given)
+
+    return cached_json("figures", key_of([drawer, content_sum(given), _code()]), draw)
 
 
 def content_sum(given: Any) -> str:

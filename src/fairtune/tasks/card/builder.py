@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.core.cache import cached, key_of
-from fairtune.core.files import write_json
+from fairtune.core.cache import cached_json, key_of
 from fairtune.core.stages import stage
 from fairtune.ledger.data_card import (
     Contradiction,
@@ -34,7 +31,6 @@ from fairtune.tasks.text_hashes import Hashes, exact_and_normal
 
 VERSION = 2
 """Raised whenever the same splits would give another card."""
-CONTENT = "card.json"
 SAMPLE = 1000
 """Texts of a split whose language is looked at."""
 EXAMPLES, SHOWN = 3, 80
@@ -54,8 +50,7 @@ def card_of(spec: str | FileTask | Mapping[str, Any], train_on: str | None = Non
 def make_card(task: Task, train_on: str | None = None) -> DataCard:
     """The card of a task that is loaded; what was counted before is found in the cache."""
     parts = [VERSION, task.facts().hashes, list(task.labels)]
-    folder = cached("cards", key_of(parts), lambda aside: _keep(aside / CONTENT, task))
-    counted = DataCard.from_json(json.loads((folder / CONTENT).read_bytes()))
+    counted = DataCard.from_json(cached_json("cards", key_of(parts), lambda: _count(task).as_json()))
     card = replace(
         counted, task=task.name, source="; ".join([task.source, *task.notes]), fingerprint=task.fingerprint, trained_on=train_on,
         known=known_of(task.name, train_on),
@@ -63,14 +58,10 @@ def make_card(task: Task, train_on: str | None = None) -> DataCard:
     return replace(card, warnings=warnings_of(card))
 
 
-def _keep(file: Path, task: Task) -> None:
-    with stage("looking over the data for its card"):
-        _write_card(file, task)
-
-
-def _write_card(file: Path, task: Task) -> None:
+@stage("looking over the data for its card")
+def _count(task: Task) -> DataCard:
     firsts = {name: _first_texts(task.splits[name]) for name in SPLITS} if _pairs(task) else None
-    card = DataCard(
+    return DataCard(
         task=task.name, source=task.source, fingerprint=task.fingerprint, pairs=firsts is not None, trained_on=None,
         deduplicated=False, splits={name: _split(task.splits[name], task.labels) for name in SPLITS},
         overlaps=tuple(
@@ -79,7 +70,6 @@ def _write_card(file: Path, task: Task) -> None:
         ),
         removal=find_duplicates(task)[1], known=(), warnings=(),
     )  # fmt: skip
-    write_json(file, card.as_json())
 
 
 def _pairs(task: Task) -> bool:

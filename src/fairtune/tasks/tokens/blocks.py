@@ -180,11 +180,14 @@ def token_blocks(
             folder / FACTS, {**asdict(counts), "dtype": dtype.str, "eos": eos, "corpus": corpus.name, "split": split}
         )
 
-    folder = cached("blocks", key, build, check_stop)
-    facts = json.loads((folder / FACTS).read_bytes())
-    counts = TextCounts(**{name: facts[name] for name in asdict(TextCounts())})
-    sizes = np.memmap(folder / SIZES, SIZE, mode="r").reshape(-1, 3)
-    return TokenBlocks(where, folder, np.memmap(folder / FILE, dtype, mode="r"), sizes, counts, eos, bos)
+    def read(folder: Path) -> TokenBlocks:
+        facts = json.loads((folder / FACTS).read_bytes())
+        counts = TextCounts(**{name: facts[name] for name in asdict(TextCounts())})
+        sizes = np.memmap(folder / SIZES, SIZE, mode="r", shape=(counts.documents, 3))
+        stream = np.memmap(folder / FILE, dtype, mode="r", shape=(counts.tokens,))
+        return TokenBlocks(where, folder, stream, sizes, counts, eos, bos)
+
+    return cached("blocks", key, build, read, check_stop)
 
 
 def _write(

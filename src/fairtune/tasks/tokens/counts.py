@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.core.cache import cached, key_of
-from fairtune.core.files import write_json
+from fairtune.core.cache import cached_json, key_of
 from fairtune.core.stages import stage
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import TEXT_COLUMNS, Split
@@ -21,7 +19,6 @@ VERSION = 1
 """Raised whenever the same texts would give other counts."""
 SAMPLE = 20_000
 """Most examples that are counted: a share of 5 % is then known to a third of a percentage point."""
-FILE = "counts.json"
 Numbers = npt.NDArray[np.int64]
 
 
@@ -83,12 +80,11 @@ def count_of(lengths: Numbers, rows: int | None = None) -> Counts:
 def token_counts(splits: list[Split], tokenizer: TokenizerFolder, most: int = SAMPLE) -> Counts:
     """Counts of some splits together, of a fixed sample where they have more than `most` examples."""
     key = key_of([VERSION, most, [split.identity for split in splits], tokenizer.identity()])
-    folder = cached("lengths", key, lambda aside: _build(aside, splits, tokenizer, most))
-    kept = json.loads((folder / FILE).read_bytes())
+    kept = cached_json("lengths", key, lambda: _count(splits, tokenizer, most))
     return Counts(np.array(kept["lengths"]), np.array(kept["examples"]), kept["rows"])
 
 
-def _build(aside: Path, splits: list[Split], tokenizer: TokenizerFolder, most: int) -> None:
+def _count(splits: list[Split], tokenizer: TokenizerFolder, most: int) -> dict[str, Any]:
     whole = _together(splits)
     chosen = fixed_sample(whole, most)
     batches = (chosen.texts[start : start + BATCH] for start in range(0, len(chosen), BATCH))
@@ -98,8 +94,7 @@ def _build(aside: Path, splits: list[Split], tokenizer: TokenizerFolder, most: i
             found.append(piece.lengths)
             advance(len(piece.lengths))
     counts = count_of(np.concatenate(found), len(whole))
-    kept = {"rows": counts.rows, "lengths": counts.lengths.tolist(), "examples": counts.examples.tolist()}
-    write_json(aside / FILE, kept)
+    return {"rows": counts.rows, "lengths": counts.lengths.tolist(), "examples": counts.examples.tolist()}
 
 
 def _together(splits: list[Split]) -> Split:

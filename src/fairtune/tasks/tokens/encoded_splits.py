@@ -117,8 +117,8 @@ def encode_task(
         sampled = _cut(size, len(split))
         key = key_of([VERSION, split.identity, sampled, identity, max_length])
         if key not in _opened:
-            folder = cached("tokens", key, _builder(split, size, tokenizer, max_length, check_stop), check_stop)
-            _opened[key] = _open(folder, tokenizer)
+            build = _builder(split, size, tokenizer, max_length, check_stop)
+            _opened[key] = cached("tokens", key, build, lambda folder: _open(folder, tokenizer), check_stop)
         found[name] = _opened[key]
     return found
 
