@@ -13,6 +13,7 @@ from fairtune.core.errors import LedgerError, Stopped
 from fairtune.execution.executors.base import ENDED, REFUSED, Executor, ExecutorFactory, JobEvent, make_executor
 from fairtune.execution.failures import DISK
 from fairtune.execution.study_files import record_plan
+from fairtune.ledger.endings import note_ending, note_endings
 from fairtune.ledger.folders import lock
 from fairtune.ledger.index import refresh_index
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
@@ -102,6 +103,7 @@ def run_plan(
         for job in jobs:
             job.run.check_plan(job.as_json())
         record_plan(plan, home, reanalysed, until_decided)
+        note_endings(home)
         jobs = [job for job, run in zip(jobs, plan.runs, strict=True) if arms is None or run.arm in arms]
         states = {job.name: run_state(job.run, job.key, remember=True) for job in jobs}
         outcome = StudyOutcome(
@@ -137,6 +139,7 @@ def _run_jobs(executor: Executor, jobs: Sequence[RunSpec], home: Path, outcome: 
                 monitor.update(event.job.name, event.type, event.values)
                 if event.is_last:
                     _require_there(home)
+                    note_ending(home, event.job.run)
                 if outcome.disk_full:
                     executor.cancel_waiting()
     except (KeyboardInterrupt, Stopped) as interruption:
