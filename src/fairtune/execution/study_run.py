@@ -15,7 +15,6 @@ from fairtune.execution.failures import DISK
 from fairtune.execution.study_files import record_plan
 from fairtune.ledger.endings import note_ending, note_endings
 from fairtune.ledger.folders import lock
-from fairtune.ledger.index import refresh_index
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import require_writable, study_folder
 from fairtune.study.plan import Plan
@@ -120,8 +119,6 @@ def run_plan(
                 _run_jobs(executor, waiting, home, outcome, monitor)
         finally:
             monitor.end()
-            if not outcome.disk_full and home.is_dir():
-                refresh_index(runs)
     return outcome
 
 
