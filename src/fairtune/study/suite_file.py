@@ -15,13 +15,12 @@ from fairtune.core.errors import FairtuneError, nearest
 from fairtune.core.plugin_files import ConsentNeeded
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.values import LONGEST_NAME
+from fairtune.study.allowed import ruled_by
 from fairtune.study.changes import apply_profile
-from fairtune.study.fragments import ruled_by
-from fairtune.study.places import expanded
-from fairtune.study.plain_data import faults, plain_copy
-from fairtune.study.problems import MOST_SHOWN, Origins, Problem, StudyError, dotted, problems_of
+from fairtune.study.messages import problems_of
+from fairtune.study.problems import MOST_SHOWN, Problem, StudyError, dotted
 from fairtune.study.schema import Study
-from fairtune.study.source import StudySource, Written, read_source
+from fairtune.study.source import StudySource, Written, expanded, faults, plain_copy, read_source
 from fairtune.study.study_file import load_study, take_changes
 from fairtune.study.suite_checks import cell_problems
 from fairtune.study.suite_schema import OWN_FIELDS, ListedModel, ListedStudy, ListedTask, SuiteFile, suite_json_schema
@@ -100,7 +99,7 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
         )
     if profile is not None:
         apply_profile(written, profile, "suite")
-    origins = Origins(written.label, written.places)
+    origins = written
     suite = _validated(written, origins)
     cells, problems = _gather(suite, written, origins)
     found = []
@@ -108,11 +107,11 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
         try:
             study = load_study(cell.written, overrides)
         except FairtuneError as error:
-            problems += _told(error, origins.of(cell.path))
+            problems += _told(error, origins.where(cell.path))
             continue
         kept = cell.written.copy()
         take_changes(kept, overrides)
-        found.append((cell.path, SuiteStudy(study, kept, cell.group, origins.of(cell.path))))
+        found.append((cell.path, SuiteStudy(study, kept, cell.group, origins.where(cell.path))))
     if not problems:
         problems = cell_problems([(dotted(path), one.where, one.study) for path, one in found], written.label)
     if problems:
@@ -120,10 +119,10 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
     return Suite(suite.suite, tuple(one for _, one in found), written.label)
 
 
-def _validated(written: Written, origins: Origins) -> SuiteFile:
+def _validated(written: Written, origins: Written) -> SuiteFile:
     """The suite's own fields; where it is one study over tasks and models, other fields are that study's."""
     data = written.data
-    unfit = [Problem(origins.of(path), dotted(path), message) for path, message in faults(data)][:MOST_SHOWN]
+    unfit = [Problem(origins.where(path), dotted(path), message) for path, message in faults(data)][:MOST_SHOWN]
     if unfit:
         raise StudyError(unfit)
     inline = "studies" not in data and data.get("study") is None and ("tasks" in data or "models" in data)
@@ -138,26 +137,26 @@ def _validated(written: Written, origins: Origins) -> SuiteFile:
     return suite
 
 
-def _shape_problems(data: Mapping[str, Any], origins: Origins) -> list[Problem]:
+def _shape_problems(data: Mapping[str, Any], origins: Written) -> list[Problem]:
     """A suite that is neither of its two forms, or both."""
     one = [name for name in ONE_STUDY if data.get(name)]
     if data.get("studies") and one:
         message = (
             f"`studies` lists whole studies, and `{one[0]}` is for one study over tasks and models; keep one of them"
         )
-        return [Problem(origins.of((one[0],)), one[0], message)]
+        return [Problem(origins.where((one[0],)), one[0], message)]
     if data.get("studies") or data.get("tasks") or data.get("models"):
         if data.get("profile") is not None and not data.get("studies") and not data.get("study"):
             message = "there is no study file to read with it: the study's fields stand here; put the changes under `profiles`"
-            return [Problem(origins.of(("profile",)), "profile", message)]
+            return [Problem(origins.where(("profile",)), "profile", message)]
         return []
     close = [nearest(name, ("studies", "tasks", "models")) for name in data if name not in OWN_FIELDS]
     hint = next((text for text in close if text), "")
     message = f"found neither `studies` nor `tasks` and `models`, or they are empty; a suite needs one of them.{hint}"
-    return [Problem(origins.of(("studies",)), "", message)]
+    return [Problem(origins.where(("studies",)), "", message)]
 
 
-def _gather(suite: SuiteFile, written: Written, origins: Origins) -> tuple[list[_Cell], list[Problem]]:
+def _gather(suite: SuiteFile, written: Written, origins: Written) -> tuple[list[_Cell], list[Problem]]:
     """What each cell is read from, and what could not be found or changed."""
     cells: list[_Cell] = []
     problems: list[Problem] = []
@@ -173,7 +172,7 @@ def _gather(suite: SuiteFile, written: Written, origins: Origins) -> tuple[list[
         try:
             cells.append(_Cell(path, group, read()))
         except FairtuneError as error:
-            problems += _told(error, origins.of(path))
+            problems += _told(error, origins.where(path))
 
 
 def _listed(suite: SuiteFile, written: Written) -> Iterator[Any]:
@@ -187,7 +186,7 @@ def _listed(suite: SuiteFile, written: Written) -> Iterator[Any]:
         )
 
 
-def _crossed(suite: SuiteFile, written: Written, origins: Origins) -> Iterator[Any]:
+def _crossed(suite: SuiteFile, written: Written, origins: Written) -> Iterator[Any]:
     """One study for each task and model, each to be read."""
     tasks: list[ListedTask | None] = [
         one if isinstance(one, ListedTask) else ListedTask(task=one) for one in suite.tasks
@@ -219,17 +218,19 @@ def _crossed(suite: SuiteFile, written: Written, origins: Origins) -> Iterator[A
             )
 
 
-def _nameless(field: str, names: Sequence[str | None], origins: Origins) -> list[Problem]:
+def _nameless(field: str, names: Sequence[str | None], origins: Written) -> list[Problem]:
     """Entries that have no name of their own, or the same one."""
     found: list[Problem] = []
     for place, name in enumerate(names):
         path: Path = (field, place)
         if name is None:
-            found.append(Problem(origins.of(path), dotted(path), "needs a `name`, after which its studies are called"))
+            found.append(
+                Problem(origins.where(path), dotted(path), "needs a `name`, after which its studies are called")
+            )
         elif name in names[:place]:
             first = dotted((field, names.index(name)))
             message = f"'{name}' is {first} already; name each once, or give one of them another `name`"
-            found.append(Problem(origins.of(path), dotted(path), message))
+            found.append(Problem(origins.where(path), dotted(path), message))
     return found
 
 
