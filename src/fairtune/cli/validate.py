@@ -12,7 +12,7 @@ import typer
 from fairtune.cli.command import AllowPlugins, AsJson, console, print_json, reading_study, report_errors
 from fairtune.study.problems import Problem
 from fairtune.study.study_file import check_file, find_absences
-from fairtune.study.suite_validation import CheckedSuite, check_suite, is_suite
+from fairtune.study.suite_file import CheckedSuite, check_suite, is_suite
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The study file, or a suite file.", show_default=False)]
 

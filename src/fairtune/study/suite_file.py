@@ -1,34 +1,129 @@
-"""From a suite file, a profile and overrides to the studies it stands for: all problems at once, each with its line."""
+"""Suites: several studies with the same arms, listed by file, or one study over tasks and models."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError
 
-from fairtune.core.errors import FairtuneError, nearest
+from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.core.plugin_files import ConsentNeeded
+from fairtune.models.presets import parse_preset, preset_name
 from fairtune.settings.file_task import FileTask
-from fairtune.settings.values import LONGEST_NAME
+from fairtune.settings.model import Model, PresetModel
+from fairtune.settings.values import LONGEST_NAME, LONGEST_TEXT, Name, Place, Section
 from fairtune.study.allowed import ruled_by
 from fairtune.study.changes import apply_profile
 from fairtune.study.messages import problems_of
 from fairtune.study.problems import MOST_SHOWN, Problem, StudyError, dotted
-from fairtune.study.schema import Study
+from fairtune.study.schema import MOST_PROFILES, Study, TaskName, study_json_schema
 from fairtune.study.source import StudySource, Written, expanded, faults, plain_copy, read_source
-from fairtune.study.study_file import load_study, take_changes
-from fairtune.study.suite_checks import cell_problems
-from fairtune.study.suite_schema import OWN_FIELDS, ListedModel, ListedStudy, ListedTask, SuiteFile, suite_json_schema
+from fairtune.study.study_file import check_file, find_absences, load_study, take_changes
 from fairtune.study.yaml_tree import Path
+from fairtune.tasks.definitions import ALIASES
 
-MOST_CELLS = 500
-ONE_STUDY = ("study", "tasks", "models")
-"""Fields of a suite that is one study over tasks and models."""
+MOST_STUDIES, MOST_CHANGES, MOST_TASKS, MOST_MODELS, MOST_CELLS = 200, 100, 100, 50, 500
+File = Annotated[Place, Field(title="a study file")]
+ProfileName = Annotated[str, Field(max_length=LONGEST_NAME)]
+Changes = Annotated[
+    dict[Annotated[str, Field(max_length=LONGEST_TEXT)], Any],
+    Field(max_length=MOST_CHANGES, title="a mapping of fields to values, such as {train.epochs: 2}"),
+]
+Group = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, title="a text")]
+GROUP_HELP = (
+    "What it belongs to, such as encoder; means are also shown by group. If absent, whether it classifies or generates, and "
+    "whether it starts from a checkpoint."
+)
+
+
+class ListedStudy(Section):
+    """One study of a suite."""
+
+    file: File = Field(description="The study file; a relative path starts at the suite file.")
+    profile: ProfileName | None = Field(
+        None, description="The profile of that file to read it with; if absent, the suite's `profile`."
+    )
+    set: Changes = Field({}, description="Changes to that study, made last, as `--set` makes them.")
+    group: Group | None = Field(None, description=GROUP_HELP)
+
+
+class ListedTask(Section):
+    """One task of a suite."""
+
+    task: Annotated[
+        Annotated[TaskName, Tag("<name>")] | Annotated[FileTask, Tag("<files>")],
+        Discriminator(lambda value: "<name>" if isinstance(value, str) else "<files>"),
+    ] = Field(description="A task of the catalogue by name, or your own files.")
+    name: Name | None = Field(None, description="What its studies are called after; needed for your own files.")
+    set: Changes = Field({}, description="Changes to the study for this task alone.")
+
+
+class ListedModel(Section):
+    """One model of a suite."""
+
+    model: Model = Field(description="A model as a study's `model` names it.")
+    name: Name | None = Field(None, description="What its studies are called after; needed for a preset with settings.")
+    set: Changes = Field({}, description="Changes to the study for this model alone.")
+    group: Group | None = Field(None, description=GROUP_HELP)
+
+
+def _either(name: Any, fields: type[Section]) -> Any:
+    """An entry with its fields, or its first field alone."""
+    first = next(iter(fields.model_fields))
+    return Annotated[
+        Annotated[name, Tag("<name>")] | Annotated[fields, Tag("<fields>")],
+        Discriminator(lambda value: "<name>" if isinstance(value, str) else "<fields>"),
+        AfterValidator(lambda value: fields.model_validate({first: value}) if isinstance(value, str) else value),
+    ]
+
+
+class SuiteFile(Section):
+    """A suite: tasks x models x the same arms."""
+
+    suite: Name = Field(description="Name of the suite; its page is kept under this name.")
+    studies: tuple[_either(File, ListedStudy), ...] = Field(  # type: ignore[valid-type]
+        (),
+        max_length=MOST_STUDIES,
+        description="The studies, each a study file, or a file with its profile and changes.",
+    )
+    study: _either(File, ListedStudy) | None = Field(  # type: ignore[valid-type]
+        None, description="One study file, taken for each of `tasks` and `models`; if absent, its fields stand here."
+    )
+    tasks: tuple[_either(TaskName, ListedTask), ...] = Field(  # type: ignore[valid-type]
+        (), max_length=MOST_TASKS, description="The tasks on which the one study is made."
+    )
+    models: tuple[_either(Place, ListedModel), ...] = Field(  # type: ignore[valid-type]
+        (), max_length=MOST_MODELS, description="The models with which it is made; if absent, the study's own."
+    )
+    profile: ProfileName | None = Field(
+        None, description="The profile that every study file of the suite is read with, unless it names its own."
+    )
+    profiles: dict[ProfileName, dict[str, Any]] = Field(
+        {}, max_length=MOST_PROFILES, description="Named sets of changes to this file, chosen with --profile."
+    )
+
+
+OWN_FIELDS = tuple(SuiteFile.model_fields)
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return SuiteFile.model_json_schema()
+
+
+def suite_json_schema() -> dict[str, Any]:
+    """For editors: with the fields of a study too, which stand in a suite file that is one study over tasks and models."""
+    own, study = _schema(), study_json_schema()
+    merged = {name: {**study[name], **own[name]} for name in ("$defs", "properties")}
+    return {**study, **own, **merged, "title": "fairtune suite"}
 
 
 @dataclass(frozen=True)
@@ -68,11 +163,16 @@ class Suite:
 
 @dataclass(frozen=True)
 class _Cell:
-    """What a cell is made of, before it is read."""
+    """What a study is made of: a file, or the suite's own fields, with at most a task and a model of its lists."""
 
     path: Path
-    group: str | None
-    written: Written
+    listed: ListedStudy | None
+    parts: tuple[tuple[Path, ListedTask | ListedModel], ...] = ()
+
+    @property
+    def group(self) -> str | None:
+        entries = [part for _, part in self.parts] if self.parts else [self.listed]
+        return next((found for one in entries if (found := getattr(one, "group", None))), None)
 
 
 def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Suite:
@@ -87,157 +187,132 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
         StudyError: with every problem found, in the suite and in its studies.
     """
     written = read_source(source, "suite")
-    if "suite" not in written.data and "study" in written.data and "arms" in written.data:
-        raise StudyError(
-            [
-                Problem(
-                    written.label,
-                    "",
-                    "this is a study, not a suite; `fairtune run` runs it, and a suite lists it under `studies`",
-                )
-            ]
-        )
+    if "suite" not in written.data and {"study", "arms"} <= written.data.keys():
+        message = "this is a study, not a suite; `fairtune run` runs it, and a suite lists it under `studies`"
+        raise StudyError([Problem(written.label, "", message)])
     if profile is not None:
         apply_profile(written, profile, "suite")
-    origins = written
-    suite = _validated(written, origins)
-    cells, problems = _gather(suite, written, origins)
-    found = []
-    for cell in cells:
+    suite = _validated(written)
+    problems, found = list[Problem](), dict[str, SuiteStudy]()
+    for cell in _cells(suite, written):
+        where = written.where(cell.path)
         try:
-            study = load_study(cell.written, overrides)
+            own = _written(suite, cell, written)
+            study = load_study(own, overrides)
+            take_changes(own, overrides)
+        except ConsentNeeded:
+            raise
+        except StudyError as error:  # what has no line of its own gets that of the suite
+            own_line = [one.where and not one.where.startswith("--profile") for one in error.problems]
+            problems += [
+                one if has else Problem(where, one.path, one.message)
+                for one, has in zip(error.problems, own_line, strict=True)
+            ]
         except FairtuneError as error:
-            problems += _told(error, origins.where(cell.path))
-            continue
-        kept = cell.written.copy()
-        take_changes(kept, overrides)
-        found.append((cell.path, SuiteStudy(study, kept, cell.group, origins.where(cell.path))))
-    if not problems:
-        problems = cell_problems([(dotted(path), one.where, one.study) for path, one in found], written.label)
+            problems.append(Problem(where, "", str(error)))
+        else:
+            key = dotted(cell.path) if len(cell.parts) < 2 else ", ".join(dotted(path) for path, _ in cell.parts)
+            found[key] = SuiteStudy(study, own, cell.group, where)
+    problems = problems or [*_cell_problems(found)] or _arm_problems(found, written.label)
     if problems:
         raise StudyError(list(dict.fromkeys(problems)))
-    return Suite(suite.suite, tuple(one for _, one in found), written.label)
+    return Suite(suite.suite, tuple(found.values()), written.label)
 
 
-def _validated(written: Written, origins: Written) -> SuiteFile:
+def _validated(written: Written) -> SuiteFile:
     """The suite's own fields; where it is one study over tasks and models, other fields are that study's."""
     data = written.data
-    unfit = [Problem(origins.where(path), dotted(path), message) for path, message in faults(data)][:MOST_SHOWN]
-    if unfit:
-        raise StudyError(unfit)
-    inline = "studies" not in data and data.get("study") is None and ("tasks" in data or "models" in data)
-    own = {name: value for name, value in data.items() if name in OWN_FIELDS or not inline}
-    try:
-        suite = SuiteFile.model_validate(own)
-    except ValidationError as error:
-        with ruled_by(suite_json_schema()):
-            raise StudyError(problems_of(error.errors(), origins)) from None
-    if problems := _shape_problems(data, origins):
+    problems = [written.problem(path, message) for path, message in faults(data)][:MOST_SHOWN]
+    if problems:
         raise StudyError(problems)
+    inline = "studies" not in data and data.get("study") is None and ("tasks" in data or "models" in data)
+    try:
+        suite = SuiteFile.model_validate({name: data[name] for name in data if name in OWN_FIELDS or not inline})
+    except ValidationError as error:
+        with ruled_by(_schema()):
+            raise StudyError(problems_of(error.errors(), written)) from None
+    crossed = [name for name in ("study", "tasks", "models") if data.get(name)]
+    wrong: tuple[str, str] | None = None
+    if suite.studies and crossed:
+        message = f"`studies` lists whole studies, and `{crossed[0]}` is for one study over tasks and models"
+        wrong = crossed[0], f"{message}; keep one of them"
+    elif not (suite.studies or suite.tasks or suite.models):
+        close = [nearest(name, ("studies", "tasks", "models")) for name in data if name not in OWN_FIELDS]
+        message = "found neither `studies` nor `tasks` and `models`, or they are empty; a suite needs one of them."
+        wrong = "", message + next(filter(None, close), "")
+    elif suite.profile is not None and not suite.studies and suite.study is None:
+        message = (
+            "there is no study file to read with it: the study's fields stand here; put the changes under `profiles`"
+        )
+        wrong = "profile", message
+    elif (count := max(1, len(suite.tasks)) * max(1, len(suite.models))) > MOST_CELLS:
+        wrong = "tasks", f"{count} studies; at most {MOST_CELLS} are read"
+    if wrong:
+        raise StudyError([Problem(written.where((wrong[0] or "studies",)), *wrong)])
     return suite
 
 
-def _shape_problems(data: Mapping[str, Any], origins: Written) -> list[Problem]:
-    """A suite that is neither of its two forms, or both."""
-    one = [name for name in ONE_STUDY if data.get(name)]
-    if data.get("studies") and one:
-        message = (
-            f"`studies` lists whole studies, and `{one[0]}` is for one study over tasks and models; keep one of them"
-        )
-        return [Problem(origins.where((one[0],)), one[0], message)]
-    if data.get("studies") or data.get("tasks") or data.get("models"):
-        if data.get("profile") is not None and not data.get("studies") and not data.get("study"):
-            message = "there is no study file to read with it: the study's fields stand here; put the changes under `profiles`"
-            return [Problem(origins.where(("profile",)), "profile", message)]
-        return []
-    close = [nearest(name, ("studies", "tasks", "models")) for name in data if name not in OWN_FIELDS]
-    hint = next((text for text in close if text), "")
-    message = f"found neither `studies` nor `tasks` and `models`, or they are empty; a suite needs one of them.{hint}"
-    return [Problem(origins.where(("studies",)), "", message)]
-
-
-def _gather(suite: SuiteFile, written: Written, origins: Written) -> tuple[list[_Cell], list[Problem]]:
-    """What each cell is read from, and what could not be found or changed."""
-    cells: list[_Cell] = []
-    problems: list[Problem] = []
-    makers = _listed(suite, written) if suite.studies else _crossed(suite, written, origins)
-    while True:
-        try:
-            made = next(makers, None)
-        except StudyError as error:  # of the suite as a whole
-            return cells, [*problems, *error.problems]
-        if made is None:
-            return cells, problems
-        path, group, read = made
-        try:
-            cells.append(_Cell(path, group, read()))
-        except FairtuneError as error:
-            problems += _told(error, origins.where(path))
-
-
-def _listed(suite: SuiteFile, written: Written) -> Iterator[Any]:
-    """The studies of a list, each to be read."""
-    for place, entry in enumerate(suite.studies):
-        listed = entry if isinstance(entry, ListedStudy) else ListedStudy(file=entry)
-        yield (
-            ("studies", place),
-            listed.group,
-            lambda listed=listed, place=place: _read(listed, suite.profile, written, ("studies", place)),
-        )
-
-
-def _crossed(suite: SuiteFile, written: Written, origins: Written) -> Iterator[Any]:
-    """One study for each task and model, each to be read."""
-    tasks: list[ListedTask | None] = [
-        one if isinstance(one, ListedTask) else ListedTask(task=one) for one in suite.tasks
-    ]
-    models: list[ListedModel | None] = [
-        one if isinstance(one, ListedModel) else ListedModel(model=one) for one in suite.models
-    ]
-    tasks, models = tasks or [None], models or [None]
-    if len(tasks) * len(models) > MOST_CELLS:
-        raise StudyError(
-            [Problem(written.label, "tasks", f"{len(tasks) * len(models)} studies; at most {MOST_CELLS} are read")]
-        )
-    problems = [
-        *_nameless("tasks", [_task_name(one) for one in tasks], origins),
-        *_nameless("models", [_model_name(one) for one in models], origins),
-    ]
+def _cells(suite: SuiteFile, written: Written) -> list[_Cell]:
+    """Every study of the list, or one for each task and model."""
+    if suite.studies:
+        return [_Cell(("studies", place), listed) for place, listed in enumerate(suite.studies)]
+    problems = []
+    for field, entries in (("tasks", suite.tasks), ("models", suite.models)):
+        names = [_called(entry) for entry in entries]
+        for place, name in enumerate(names):
+            first = names.index(name)
+            if name is None or first < place:
+                message = f"'{name}' is {field}[{first}] already; name each once, or give one of them another `name`"
+                message = "needs a `name`, after which its studies are called" if name is None else message
+                problems.append(written.problem((field, place), message))
     if problems:
         raise StudyError(problems)
-    for first, task in enumerate(tasks):
-        for second, model in enumerate(models):
-            path = ("tasks", first) if task is not None else ("models", second)
-            group = None if model is None else model.group
-            yield (
-                path,
-                group,
-                lambda task=task, model=model, first=first, second=second: _cross(
-                    suite, written, (task, first), (model, second)
-                ),
-            )
+    lists = [
+        [((field, place), entry) for place, entry in enumerate(entries)]
+        for field, entries in (("tasks", suite.tasks), ("models", suite.models))
+        if entries
+    ]
+    return [_Cell(parts[0][0], suite.study, parts) for parts in product(*lists)]
 
 
-def _nameless(field: str, names: Sequence[str | None], origins: Written) -> list[Problem]:
-    """Entries that have no name of their own, or the same one."""
-    found: list[Problem] = []
-    for place, name in enumerate(names):
-        path: Path = (field, place)
-        if name is None:
-            found.append(
-                Problem(origins.where(path), dotted(path), "needs a `name`, after which its studies are called")
-            )
-        elif name in names[:place]:
-            first = dotted((field, names.index(name)))
-            message = f"'{name}' is {first} already; name each once, or give one of them another `name`"
-            found.append(Problem(origins.where(path), dotted(path), message))
+def _called(entry: ListedTask | ListedModel) -> str | None:
+    """What studies of an entry are called after; None where it has to be said."""
+    value = entry.task if isinstance(entry, ListedTask) else entry.model
+    if entry.name or not isinstance(value, str):
+        return entry.name
+    text = value if isinstance(entry, ListedTask) else value.rpartition("/")[2]
+    return re.sub(r"[^A-Za-z0-9_+-]+", "-", text).strip("-") or "x"
+
+
+def _written(suite: SuiteFile, cell: _Cell, written: Written) -> Written:
+    """A study as it was written, with the changes that the suite makes to it."""
+    if cell.listed is not None:
+        found = _read(cell.listed, suite.profile, written)
+        _change(found, cell.listed.set, written, ("study",) if cell.parts else cell.path)
+    else:
+        data = {name: value for name, value in written.data.items() if name not in OWN_FIELDS}
+        places = {path: where for path, where in written.places.items() if not path or path[0] not in OWN_FIELDS}
+        found = Written(plain_copy(data), places, written.label, written.base)
+        take_changes(found)
+    if not cell.parts:
+        return found
+    for path, entry in cell.parts:
+        name = "task" if isinstance(entry, ListedTask) else "model"
+        own = entry.model_dump(mode="json", include={name}, exclude_unset=True)[name]
+        if isinstance(getattr(entry, name), FileTask):
+            own["name"] = entry.name
+        _put(found, name, own, written.places.get(path, written.label))
+        _change(found, entry.set, written, path)
+    names = [suite.suite, *(_called(entry) or "" for _, entry in cell.parts)]
+    _put(found, "study", "-".join(names)[:LONGEST_NAME], written.places.get(("suite",), written.label))
+    found.data.pop("profiles", None)
     return found
 
 
-def _read(listed: ListedStudy, profile: str | None, suite: Written, path: Path) -> Written:
-    """A study file with its profile and changes."""
-    file = expanded(listed.file)
-    found = read_source(file if file.is_absolute() else _shorter(suite, file))
+def _read(listed: ListedStudy, profile: str | None, suite: Written) -> Written:
+    """A study file with its profile; its path is no longer than the suite's own was typed."""
+    home = FilePath(suite.label).parent
+    found = read_source((home if home.resolve() == suite.base.resolve() else suite.base) / expanded(listed.file))
     if "suite" in found.data and "arms" not in found.data:
         raise FairtuneError(f"{found.label} is a suite, and a suite holds studies; list its studies here instead.")
     chosen = listed.profile or profile
@@ -247,49 +322,15 @@ def _read(listed: ListedStudy, profile: str | None, suite: Written, path: Path) 
         if listed.profile is None and chosen is not None and error.problems[0].where == f"--profile {chosen}":
             raise FairtuneError(f"{error.problems[0].message} The suite's `profile` is '{chosen}'.") from None
         raise
-    _change(found, listed.set, suite, path)
     return found
 
 
-def _shorter(suite: Written, file: FilePath) -> FilePath:
-    """A file beside the suite, with no more of a path than the suite's own was typed with."""
-    home = FilePath(suite.label).parent
-    return (home if home.resolve() == suite.base.resolve() else suite.base) / file
-
-
-def _cross(suite: SuiteFile, written: Written, task: tuple[Any, int], model: tuple[Any, int]) -> Written:
-    """The one study with a task and a model of the lists."""
-    if suite.study is not None:
-        listed = suite.study if isinstance(suite.study, ListedStudy) else ListedStudy(file=suite.study)
-        found = _read(listed, suite.profile, written, ("study",))
-    else:
-        data = {name: value for name, value in written.data.items() if name not in OWN_FIELDS}
-        places = {path: where for path, where in written.places.items() if not path or path[0] not in OWN_FIELDS}
-        found = Written(plain_copy(data), places, written.label, written.base)
-        take_changes(found)
-    parts = [suite.suite]
-    for name, (entry, place), word in (("task", task, _task_name), ("model", model, _model_name)):
-        if entry is None:
-            continue
-        path: Path = (f"{name}s", place)
-        value = getattr(entry, name)
-        found.data[name] = value if isinstance(value, str) else value.model_dump(mode="json", exclude_unset=True)
-        if isinstance(value, FileTask):
-            found.data[name]["name"] = entry.name
-        _place(found, (name,), written.places.get(path, written.label))
-        _change(found, entry.set, written, path)
-        parts.append(word(entry) or "")
-    found.data["study"] = "-".join(parts)[:LONGEST_NAME]
-    found.data.pop("profiles", None)
-    _place(found, ("study",), written.places.get(("suite",), written.label))
-    return found
-
-
-def _place(study: Written, path: Path, where: str) -> None:
-    """Let a value stand where the suite has it."""
-    for old in [one for one in study.places if one[: len(path)] == path]:
+def _put(study: Written, field: str, value: Any, where: str) -> None:
+    """Let a value, and the line that messages name, be those of the suite."""
+    study.data[field] = value
+    for old in [path for path in study.places if path[:1] == (field,)]:
         del study.places[old]
-    study.places[path] = where
+    study.places[field,] = where
 
 
 def _change(study: Written, changes: Mapping[str, Any], suite: Written, path: Path) -> None:
@@ -299,30 +340,99 @@ def _change(study: Written, changes: Mapping[str, Any], suite: Written, path: Pa
         take_changes(study, [f"{key}={json.dumps(value)}"], origin=where)
 
 
-def _task_name(entry: ListedTask | None) -> str | None:
-    if entry is None:
-        return ""
-    return entry.name or (_word(entry.task) if isinstance(entry.task, str) else None)
+def _cell_problems(cells: Mapping[str, SuiteStudy]) -> Iterator[Problem]:
+    """Two studies of one name, two tasks of one name, and a task twice with one model."""
+    names, files, pairs = dict[str, str](), dict[str, tuple[str, str]](), dict[tuple[str, str], str]()
+    for key, cell in cells.items():
+        study, task = cell.study, task_name(cell.study)
+        own, pair = "" if isinstance(study.task, str) else study.task.train, (task, model_name(study))
+        other, first = files.setdefault(task, (own, key))
+        if (same := names.setdefault(study.study, key)) != key:
+            message = f"the study '{study.study}' is {same} already; studies of one name would share their runs. "
+            yield Problem(cell.where, key, f"{message}Change one with {{file: ..., set: {{study: NAME}}}}")
+        elif own != other:
+            message = (
+                f"its task is called '{task}' as that of {first}, but has other files; give each task its own `name`"
+            )
+            yield Problem(cell.where, key, message)
+        elif (same := pairs.setdefault(pair, key)) != key:
+            message = f"{task} with {pair[1]} is {same} already; a task counts once with a model; leave out one of them"
+            yield Problem(cell.where, key, message)
 
 
-def _model_name(entry: ListedModel | None) -> str | None:
-    if entry is None:
-        return ""
-    return entry.name or (_word(entry.model.rpartition("/")[2]) if isinstance(entry.model, str) else None)
+def _arm_problems(cells: Mapping[str, SuiteStudy], label: str) -> list[Problem]:
+    """Different references, and arms of which no two studies have one."""
+    references: dict[str, str] = {}
+    for key, cell in cells.items():
+        references.setdefault(cell.study.compare.to, key)
+    if len(references) > 1:
+        listed = "; ".join(f"{arm} in {key}" for arm, key in references.items())
+        message = f"the studies are compared to different arms ({listed}); one arm must be the reference of all: see `compare.to`"
+        return [Problem(label, "", message)]
+    others = {key: [arm for arm in cell.study.arms if arm not in references] for key, cell in cells.items()}
+    if len(cells) < 2 or max(Counter(arm for arms in others.values() for arm in arms).values(), default=0) > 1:
+        return []
+    nothing = f"no arm but {one_of(references)} is in two studies or more, so there is nothing to say over tasks"
+    listed = "; ".join(f"{key}: {one_of(arms)}" for key, arms in others.items())
+    return [Problem(label, "", f"{nothing}. Arms are matched by name: {listed}")]
 
 
-def _word(text: str) -> str:
-    """A name of a folder made of a task's or a model's."""
-    return re.sub(r"[^A-Za-z0-9_+-]+", "-", text).strip("-") or "x"
+def task_name(study: Study) -> str:
+    """The task by its name."""
+    return ALIASES.get(study.task, study.task) if isinstance(study.task, str) else study.task.name
 
 
-def _told(error: FairtuneError, where: str) -> list[Problem]:
-    """A study's problems: those that have a line keep it, others get that of the suite."""
-    if isinstance(error, ConsentNeeded):
-        raise error
-    if isinstance(error, StudyError):
-        return [
-            one if one.where and not one.where.startswith("--profile") else Problem(where, one.path, one.message)
-            for one in error.problems
-        ]
-    return [Problem(where, "", str(error))]
+def model_name(study: Study) -> str:
+    """The model as plans call it."""
+    model = study.model_of(study.compare.to)
+    preset = parse_preset(model) if isinstance(model, PresetModel) else None
+    return str(model) if preset is None else preset_name(preset)
+
+
+def is_suite(source: StudySource) -> bool:
+    """Whether a file says of itself that it is a suite."""
+    return "suite" in read_source(source).data
+
+
+@dataclass(frozen=True)
+class CheckedSuite:
+    """A suite that is right.
+
+    Args:
+        absent: what its studies name that is not on this machine, each once.
+    """
+
+    suite: Suite
+    profiles: tuple[str, ...]
+    absent: tuple[Problem, ...]
+
+
+def check_suite(source: StudySource) -> CheckedSuite:
+    """Check a suite file with each of its profiles, every study of it, and the files and models that those name.
+
+    Raises:
+        StudyError: with every problem found, each once.
+    """
+    profiles = read_source(source, "suite").data.get("profiles")
+    names = tuple(profiles) if isinstance(profiles, dict) else ()
+    problems, absent, suites = list[Problem](), dict[str, Problem](), list[Suite]()
+    for profile in (None, *names):
+        called, found = "" if profile is None else f"profile {profile}: ", list[Problem]()
+        try:
+            suites.append(suite := load_suite(source, profile=profile))
+        except StudyError as error:
+            found = error.problems
+        else:
+            for cell in suite.studies:
+                alone = cell.source.copy()
+                alone.data.pop("profiles", None)  # the other profiles of its file are none of the suite's
+                try:
+                    check_file(alone)
+                except StudyError as error:
+                    found += error.problems
+                absent |= {one.message: one for one in find_absences(alone)}
+        known = {problem.message for problem in problems}
+        problems += [Problem(p.where, called + p.path, p.message) for p in found if p.message not in known]
+    if problems:
+        raise StudyError(problems)
+    return CheckedSuite(suites[0], names, tuple(absent.values()))
