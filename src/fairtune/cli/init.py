@@ -13,7 +13,7 @@ import typer
 from fairtune.cli.command import AsJson, print_json, print_note, print_text, report_errors
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.core.files import read_json, write_atomically
-from fairtune.study.fragments import schema_root
+from fairtune.study.allowed import schema_root
 from fairtune.study.starter import SCHEMA_FILE, study_name
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from fairtune.models.sources import check_model, require_here
 from fairtune.settings.few_labels import few_labels
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.metrics import METRICS
-from fairtune.study.places import absolute_folder, expanded
 from fairtune.study.schema import Study
+from fairtune.study.source import absolute_folder, expanded
 from fairtune.study.study_checks import Fault
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks import Task

@@ -20,13 +20,12 @@ from fairtune.models.presets import parse_preset, preset_name
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.model import Model, PresetModel
 from fairtune.settings.values import LONGEST_NAME, LONGEST_TEXT, Name, Place, Section
+from fairtune.study.allowed import ruled_by
 from fairtune.study.changes import apply_profile
-from fairtune.study.fragments import ruled_by
-from fairtune.study.places import expanded
-from fairtune.study.plain_data import faults, plain_copy
-from fairtune.study.problems import MOST_SHOWN, Origins, Problem, StudyError, dotted, problems_of
+from fairtune.study.messages import problems_of
+from fairtune.study.problems import MOST_SHOWN, Problem, StudyError, dotted
 from fairtune.study.schema import MOST_PROFILES, Study, TaskName, study_json_schema
-from fairtune.study.source import StudySource, Written, read_source
+from fairtune.study.source import StudySource, Written, expanded, faults, plain_copy, read_source
 from fairtune.study.study_file import check_file, find_absences, load_study, take_changes
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.definitions import ALIASES
@@ -193,11 +192,10 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
         raise StudyError([Problem(written.label, "", message)])
     if profile is not None:
         apply_profile(written, profile, "suite")
-    origins = Origins(written.label, written.places)
-    suite = _validated(written, origins)
+    suite = _validated(written)
     problems, found = list[Problem](), dict[str, SuiteStudy]()
-    for cell in _cells(suite, origins):
-        where = origins.of(cell.path)
+    for cell in _cells(suite, written):
+        where = written.where(cell.path)
         try:
             own = _written(suite, cell, written)
             study = load_study(own, overrides)
@@ -221,10 +219,10 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
     return Suite(suite.suite, tuple(found.values()), written.label)
 
 
-def _validated(written: Written, origins: Origins) -> SuiteFile:
+def _validated(written: Written) -> SuiteFile:
     """The suite's own fields; where it is one study over tasks and models, other fields are that study's."""
     data = written.data
-    problems = [Problem(origins.of(path), dotted(path), message) for path, message in faults(data)][:MOST_SHOWN]
+    problems = [written.problem(path, message) for path, message in faults(data)][:MOST_SHOWN]
     if problems:
         raise StudyError(problems)
     inline = "studies" not in data and data.get("study") is None and ("tasks" in data or "models" in data)
@@ -232,7 +230,7 @@ def _validated(written: Written, origins: Origins) -> SuiteFile:
         suite = SuiteFile.model_validate({name: data[name] for name in data if name in OWN_FIELDS or not inline})
     except ValidationError as error:
         with ruled_by(_schema()):
-            raise StudyError(problems_of(error.errors(), origins)) from None
+            raise StudyError(problems_of(error.errors(), written)) from None
     crossed = [name for name in ("study", "tasks", "models") if data.get(name)]
     wrong: tuple[str, str] | None = None
     if suite.studies and crossed:
@@ -250,11 +248,11 @@ def _validated(written: Written, origins: Origins) -> SuiteFile:
     elif (count := max(1, len(suite.tasks)) * max(1, len(suite.models))) > MOST_CELLS:
         wrong = "tasks", f"{count} studies; at most {MOST_CELLS} are read"
     if wrong:
-        raise StudyError([Problem(origins.of((wrong[0] or "studies",)), *wrong)])
+        raise StudyError([Problem(written.where((wrong[0] or "studies",)), *wrong)])
     return suite
 
 
-def _cells(suite: SuiteFile, origins: Origins) -> list[_Cell]:
+def _cells(suite: SuiteFile, written: Written) -> list[_Cell]:
     """Every study of the list, or one for each task and model."""
     if suite.studies:
         return [_Cell(("studies", place), listed) for place, listed in enumerate(suite.studies)]
@@ -266,7 +264,7 @@ def _cells(suite: SuiteFile, origins: Origins) -> list[_Cell]:
             if name is None or first < place:
                 message = f"'{name}' is {field}[{first}] already; name each once, or give one of them another `name`"
                 message = "needs a `name`, after which its studies are called" if name is None else message
-                problems.append(Problem(origins.of((field, place)), f"{field}[{place}]", message))
+                problems.append(written.problem((field, place), message))
     if problems:
         raise StudyError(problems)
     lists = [
