@@ -37,7 +37,7 @@ from fairtune.study.audit import (
     find_differences,
     find_primaries,
 )
-from fairtune.study.cautions import find_cautions, require_allowed
+from fairtune.study.cautions import find_cautions
 from fairtune.study.inputs import FullStudy, find_inputs
 from fairtune.study.run_spec import RunSettings, RunSpec, hash_of
 from fairtune.study.schema import Study
@@ -211,7 +211,7 @@ def plan(full: FullStudy, force: bool = False) -> Plan:
     controls = _controls(full, arms)
     primaries = find_primaries(controls, reference)
     judged = {arm: own for arm, own in arms.items() if arm not in full.partners}
-    cautions = require_allowed(find_cautions(full, judged, primaries), force)
+    cautions = find_cautions(full, judged, primaries, force)
     settings = run_settings(full)
     hashed: dict[str, Any] = {
         "runs": [[arm, seed, found.as_json()] for (arm, seed), found in settings.items()],
