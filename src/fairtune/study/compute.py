@@ -13,9 +13,8 @@ from typing import Any
 from fairtune.models.operations import model_sizes, operations_per_token
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.sections import Train
-from fairtune.study.plan import Plan
+from fairtune.study.plan import Plan, TuningCost
 from fairtune.study.schema import Study
-from fairtune.study.trial_plan import TuningCost
 from fairtune.tasks.corpora import is_text
 
 CORE_SPEED = 60e9
