@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -107,15 +106,12 @@ def _require_fit(found: FullStudy, arm: str) -> None:
     study, model = found.study, found.models[arm]
     train = study.settings(arm)
     if model.positions is not None and train.longest > model.positions and study.uses_model(arm):
-        raise FairtuneError(
-            f"arm '{arm}': max_length is {train.longest}, but model '{model.name}' has {model.positions} positions; lower it."
-        )
+        limit = f"model '{model.name}' has {model.positions} positions"
+        raise FairtuneError(f"arm '{arm}': max_length is {train.longest}, but {limit}; lower it.")
     few = few_labels(train.examples)
     if study.pairs(arm) is not None and few is not None and few.per_class < FEWEST_FOR_PAIRS:
-        raise FairtuneError(
-            f"arm '{arm}': setfit learns from pairs of one class, and with per_class 1 there are none; use 2 or more per class, or "
-            "remove this arm."
-        )
+        why = "setfit learns from pairs of one class, and with per_class 1 there are none"
+        raise FairtuneError(f"arm '{arm}': {why}; use 2 or more per class, or remove this arm.")
     for use in study.methods(arm):
         if problem := use.config.data_problem(found.used(arm), found.task.labels):
             raise FairtuneError(f"arm '{arm}', method '{use.name}': {problem}")
@@ -126,10 +122,9 @@ def _require_fit(found: FullStudy, arm: str) -> None:
 
 def _classification(study: Study) -> FullStudy:
     data = load_task(**study.data())
-    metric = study.metric or data.metric
+    metric, train = study.metric or data.metric, data.splits["train"]
     require_samples(study, data, metric)
     notes = (*data.notes, *check_contamination(data, study.train_on, study.allow_contamination))
-    text = TrainingText(data.splits["train"].identity, lambda: map(list, data.splits["train"].texts))
     sharing: dict[str, list[str]] = {}
     for arm in study.arms:
         sharing.setdefault(str(study.model_of(arm)), []).append(arm)
@@ -138,11 +133,16 @@ def _classification(study: Study) -> FullStudy:
     for arms in sharing.values():
         model = find_model(study.model_of(arms[0]))
         if study.tokenizer is not None or model.preset is not None:
-            model, tokenizer = tokenized(study, model, text)
-        study, model, reason = _auto_lengths(study, data, model, tokenizer, arms)
-        models |= dict.fromkeys(arms, model)
-        if reason:
+            model, tokenizer = tokenized(study, model, TrainingText(train.identity, lambda: map(list, train.texts)))
+        if free := [arm for arm in arms if study.settings(arm).max_length == AUTO]:
+            model = model.fetched()
+            words = tokenizer_folder(Path(tokenizer.folder if tokenizer else str(model.folder)))
+            counts = train_counts(data, words)
+            length = auto_length(counts, model.positions)
+            study = _with_length(study, free, length)
+            reason = _length_reason(length, counts, heldout_counts(data, words))
             reasons.append(reason if len(sharing) == 1 else f"{model.name}: {reason}")
+        models |= dict.fromkeys(arms, model)
     facts = replace(data.facts(), metric=metric)
     return FullStudy(
         study=study,
@@ -190,20 +190,6 @@ def tokenized(study: Study, model: ModelSource, text: TrainingText) -> tuple[Mod
     return fitted(model.fetched(), tokenizer), tokenizer
 
 
-def _auto_lengths(
-    study: Study, task: Task, model: ModelSource, tokenizer: TokenizerSource | None, arms: Iterable[str]
-) -> tuple[Study, ModelSource, str]:
-    """The study with numbers for the lengths of some arms, their model with the files that counting needed, and the reason."""
-    free = [arm for arm in arms if study.settings(arm).max_length == AUTO]
-    if not free:
-        return study, model, ""
-    model = model.fetched()
-    words = tokenizer_folder(Path(tokenizer.folder if tokenizer else str(model.folder)))
-    train, heldout = train_counts(task, words), heldout_counts(task, words)
-    length = auto_length(train, model.positions)
-    return _with_length(study, free, length), model, _length_reason(length, train, heldout)
-
-
 def _with_length(study: Study, arms: list[str], length: int) -> Study:
     changed = {arm: study.arms[arm].model_copy(update={"max_length": length}) for arm in arms}
     return study.model_copy(update={"arms": {**study.arms, **changed}})
@@ -212,14 +198,9 @@ def _with_length(study: Study, arms: list[str], length: int) -> Study:
 def _length_reason(length: int, train: Counts, heldout: Counts) -> str:
     """Why this length. Held-out examples may be longer, as SST-2's are: then many of those that are reported are cut."""
     examples = f"{train.n:,} {'sampled ' if train.sampled else ''}training examples"
-    others = f"and {_percent(1 - heldout.cut(length))} of {heldout.n:,} of validation and test"
+    covered, least, others = (f"{100 * s:.3g} %" for s in (1 - train.cut(length), COVERAGE, 1 - heldout.cut(length)))
+    rest = f"and {others} of {heldout.n:,} of validation and test"
     if length >= (wanted := train.covering(COVERAGE)):
-        return f"max_length auto: {length} tokens cover {_percent(COVERAGE)} of {examples}, {others}"
-    return (
-        f"max_length auto: {length} tokens, all that the model takes, cover {_percent(1 - train.cut(length))} of {examples}, "
-        f"{others}; {_percent(COVERAGE)} would need {wanted}"
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+        return f"max_length auto: {length} tokens cover {least} of {examples}, {rest}"
+    all_tokens = f"max_length auto: {length} tokens, all that the model takes, cover {covered} of {examples}"
+    return f"{all_tokens}, {rest}; {least} would need {wanted}"
