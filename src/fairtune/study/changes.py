@@ -58,9 +58,10 @@ def apply_profile(study: Written, profile: str, kind: str = "study") -> None:
         where = study.places.get((*origin, "arms"), study.label)
         chosen, tune = _chosen_arms(changes["arms"], arms, where, (*origin, "arms")), changes.get("tune")
         space = tune.get("space") if isinstance(tune, dict) else None
-        for arm in chosen.values() if isinstance(chosen, dict) and isinstance(space, dict) else ():
-            for name in arm.keys() & space.keys() if isinstance(arm, dict) else ():
-                del arm[name]  # the profile tunes it
+        if isinstance(chosen, dict) and isinstance(space, dict):
+            for arm in (arm for arm in chosen.values() if isinstance(arm, dict)):
+                for name in arm.keys() & space.keys():
+                    del arm[name]  # the profile tunes it
         study.data["arms"] = chosen
         changes = {name: value for name, value in changes.items() if name != "arms"}
     taken, begin = set(_merge(study.data, changes)), len(origin)
