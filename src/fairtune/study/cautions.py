@@ -15,7 +15,6 @@ from typing import Any
 from fairtune.core.cautions import Caution, gravest_first
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent
-from fairtune.methods.config import MethodUse
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.bands import find_band
 from fairtune.settings.metrics import METRICS
@@ -24,7 +23,7 @@ from fairtune.settings.tune import Range
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.study.added_arms import arm_line
 from fairtune.study.audit import ArmSettings, find_unmatched, setting_text
-from fairtune.study.inputs import FullStudy
+from fairtune.study.expand import FullStudy
 from fairtune.study.training_cautions import (
     is_far_above,
     language_caution,
@@ -79,10 +78,6 @@ class Facts:
     @property
     def reference(self) -> str:
         return self.full.study.compare.to
-
-    def alike(self, arm: str) -> list[MethodUse]:
-        """The methods of all fine-tuned arms with the settings of this one."""
-        return [use for own in self.tuned.values() if own.settings == self.tuned[arm].settings for use in own.methods]
 
 
 def find_cautions(full: FullStudy, arms: Arms, primaries: Mapping[str, str | None], force: bool) -> tuple[Caution, ...]:
@@ -216,45 +211,44 @@ def _no_control(facts: Facts) -> Iterator[Caution]:
         yield warning("no-control", f"{_listed(found)}: {seen}", why, add)
 
 
-def _no_freezing(facts: Facts) -> Iterator[Caution]:
-    """Q and K that get new weights and are frozen, and nothing that is only frozen."""
+LACKING = {
+    "no-freezing-control": (
+        "Q and K get new weights and are frozen, and no arm of the same settings freezes the {} ones",
+        "what freezing does and what the new weights do cannot be told apart",
+    ),
+    "no-observer": (
+        "BP-SOM has a head of its own, and no arm has that head with a map that only watches",
+        "what the head does and what the map does cannot be told apart",
+    ),
+}
+
+
+def _lacking(facts: Facts) -> Iterator[Caution]:
+    """New weights that are frozen, and maps that act, where no other arm has the one without the other."""
     lacking = []
     for arm, own in facts.tuned.items():
-        alike = [use.config.model_dump(mode="json") for use in facts.alike(arm) if use.name == QK]
-        for config in (use.config.model_dump(mode="json") for use in own.methods if use.name == QK):
-            acts = config["init"] != "keep" and config["freeze"] and config["parts"]
-            only = {"init": "keep", "freeze": True, "ffn": False, "layers": config["layers"], "parts": config["parts"]}
-            if not acts or any(only.items() <= found.items() for found in alike):
-                continue
-            name = FREEZE if FREEZE not in facts.tuned else f"{FREEZE}-for-{arm}"
-            usual = {"layers": "all", "parts": ["q", "k"]}
-            given = {key: config[key] for key in usual if config[key] != usual[key]}
-            lacking.append((arm_line(facts.full.study, arm, name, [{QK: {"init": "keep", **given}}]), arm))
+        alike = [use for one in facts.tuned.values() if one.settings == own.settings for use in one.methods]
+        frozen = [use.config.model_dump(mode="json") for use in alike if use.name == QK]
+        for use in own.methods:
+            if use.name == QK:
+                config = use.config.model_dump(mode="json")
+                parts = {key: config[key] for key in ("layers", "parts")}
+                only = {"init": "keep", "freeze": True, "ffn": False, **parts}
+                acts = config["init"] != "keep" and config["freeze"] and config["parts"]
+                if acts and not any(only.items() <= found.items() for found in frozen):
+                    usual = {"layers": "all", "parts": ["q", "k"]}
+                    given = {key: value for key, value in parts.items() if value != usual[key]}
+                    name = FREEZE if FREEZE not in facts.tuned else f"{FREEZE}-for-{arm}"
+                    line = arm_line(facts.full.study, arm, name, [{QK: {"init": "keep", **given}}])
+                    lacking.append((("no-freezing-control", line), arm))
+            if use.name == BPSOM and not use.config.idle and not any(o.config.control_for(use.config) for o in alike):
+                watching = {**use.config.model_dump(exclude_unset=True, include={"hidden"}), "alpha": 0, "prune": None}
+                line = arm_line(facts.full.study, arm, f"{BPSOM}-observer", [{BPSOM: watching}])
+                lacking.append((("no-observer", line), arm))
     kept = "drawn" if facts.full.model.preset is not None else "pretrained"
-    for line, found in _grouped(lacking).items():
-        yield warning(
-            "no-freezing-control",
-            f"{_listed(found)}: Q and K get new weights and are frozen, and no arm of the same settings freezes the {kept} ones",
-            "what freezing does and what the new weights do cannot be told apart",
-            f"Add the arm `{line}`",
-        )
-
-
-def _no_observer(facts: Facts) -> Iterator[Caution]:
-    """Heads with a map that acts, and none of that size whose map only watches."""
-    lacking = []
-    for arm, own in facts.tuned.items():
-        for acting in (use.config for use in own.methods if use.name == BPSOM and not use.config.idle):
-            if not any(use.config.control_for(acting) for use in facts.alike(arm)):
-                watching = {**acting.model_dump(exclude_unset=True, include={"hidden"}), "alpha": 0, "prune": None}
-                lacking.append((arm_line(facts.full.study, arm, f"{BPSOM}-observer", [{BPSOM: watching}]), arm))
-    for line, found in _grouped(lacking).items():
-        yield warning(
-            "no-observer",
-            f"{_listed(found)}: BP-SOM has a head of its own, and no arm has that head with a map that only watches",
-            "what the head does and what the map does cannot be told apart",
-            f"Add the arm `{line}`",
-        )
+    for (code, line), found in sorted(_grouped(lacking).items(), key=lambda one: one[0][0]):
+        seen, why = LACKING[code]
+        yield warning(code, f"{_listed(found)}: {seen.format(kept)}", why, f"Add the arm `{line}`")
 
 
 UNEQUAL = (
@@ -431,8 +425,7 @@ RULES: tuple[Callable[[Facts], Iterator[Caution]], ...] = (
     _design,
     _reference,
     _no_control,
-    _no_freezing,
-    _no_observer,
+    _lacking,
     _unequal,
     _arms,
     _training,

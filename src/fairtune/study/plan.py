@@ -1,6 +1,6 @@
 """The plan: a study expanded into runs, in the order they will happen, hashed before the first of them.
 
-`expand` makes the study whole: controls, tuned choices, a copy, lengths, matched controls. `plan` gives its runs.
+`expand` makes the study whole, `plan` gives its runs, and `make_plan` does both.
 """
 
 from __future__ import annotations
@@ -22,28 +22,13 @@ from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samp
 from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
-from fairtune.study.added_arms import (
-    add_matched_controls,
-    arm_line,
-    copy_seeds,
-    missing_controls,
-    trained_study,
-    with_controls,
-    with_copy,
-)
-from fairtune.study.audit import (
-    ArmSettings,
-    Difference,
-    arm_settings,
-    find_controls,
-    find_differences,
-    find_primaries,
-)
+from fairtune.study.added_arms import copy_seeds, trained_study
+from fairtune.study.audit import ArmSettings, Difference, arm_settings, find_differences, find_primaries
 from fairtune.study.cautions import find_cautions
-from fairtune.study.inputs import FullStudy, find_inputs
+from fairtune.study.expand import FullStudy, expand, fair_controls, find_inputs
 from fairtune.study.run_spec import RunSettings, RunSpec, hash_of
 from fairtune.study.schema import Study
-from fairtune.study.trials import Trial, Tuned, find_trials, trial_study, tuned_study
+from fairtune.study.trials import Trial, Tuned, find_trials, trial_study
 
 PROTOCOL = 5
 """Raised whenever the same settings would train differently; part of every signature.
@@ -168,39 +153,6 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
     return plan(expand(study, tuned), force)
 
 
-def expand(study: Study, tuned: Tuned | None = None) -> FullStudy:
-    """The study with the arms that it asks for, the settings that its arms chose, and numbers for its lengths."""
-    missing = missing_controls(study)
-    lines = {arm: arm_line(study, arm, name) for arm, name in missing.items()}
-    added = {missing[arm]: line for arm, line in lines.items()} if study.controls else {}
-    if study.controls:
-        study = with_controls(study, missing)
-    if tuned is not None:
-        study = tuned_study(study, tuned.choices)
-    study, copy = with_copy(study)
-    full = replace(find_inputs(study), missing=lines, added=added, copy=copy, tuned=tuned)
-    if tuned is None:
-        return full
-    primaries = find_primaries(_controls(full, arm_settings(full.study, full.models)), study.compare.to)
-    study, matched, partners = add_matched_controls(full.study, primaries, copy)
-    return replace(
-        full,
-        study=study,
-        models={arm: full.models[partners.get(arm, arm)] for arm in study.arms},
-        examples={arm: full.examples[partners.get(arm, arm)] for arm in study.arms},
-        added={**added, **{name: arm_line(study, name, name) for name in partners}},
-        matched=matched,
-        partners=partners,
-    )
-
-
-def _controls(full: FullStudy, arms: Mapping[str, ArmSettings]) -> dict[str, str | None]:
-    """Each arm's control: that of a copy is what it copies, and a matched control has none."""
-    reference = full.study.compare.to
-    found = find_controls(arms, reference) | dict.fromkeys(full.partners)
-    return found if full.copy is None else {**found, full.copy: reference}
-
-
 def plan(full: FullStudy, force: bool = False) -> Plan:
     """The runs of a whole study, its audit, and what to know before the first run.
 
@@ -209,7 +161,7 @@ def plan(full: FullStudy, force: bool = False) -> Plan:
     """
     study, reference = full.study, full.study.compare.to
     arms = arm_settings(study, full.models, full.partners)
-    controls = _controls(full, arms)
+    controls = fair_controls(full, arms)
     primaries = find_primaries(controls, reference)
     judged = {arm: own for arm, own in arms.items() if arm not in full.partners}
     cautions = find_cautions(full, judged, primaries, force)

@@ -355,10 +355,10 @@ def _cell_problems(cells: Mapping[str, SuiteStudy]) -> Iterator[Problem]:
 
 def _arm_problems(cells: Mapping[str, SuiteStudy], label: str) -> Iterator[Problem]:
     """Different references, and arms of which no two studies have one."""
-    references = {cell.study.compare.to: key for key, cell in reversed(cells.items())}
+    references = {cell.study.compare.to: key for key, cell in reversed(list(cells.items()))}
     others = {key: [arm for arm in cell.study.arms if arm not in references] for key, cell in cells.items()}
     if len(references) > 1:
-        listed = "; ".join(f"{arm} in {key}" for arm, key in reversed(references.items()))
+        listed = "; ".join(f"{arm} in {key}" for arm, key in reversed(list(references.items())))
         begin = f"the studies are compared to different arms ({listed})"
         yield Problem(label, "", f"{begin}; one arm must be the reference of all: see `compare.to`")
     elif len(cells) > 1 and max(Counter(chain(*others.values())).values(), default=0) < 2:

@@ -1,10 +1,11 @@
-"""What a plan starts from: the data and the models that a study names, found and checked before run 1.
+"""From a study as it was written to a whole one: its data and models found and checked, with the arms and lengths that it asks for.
 
 `max_length: auto` becomes a number here, so that runs, hashes and reports only know numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,9 +18,11 @@ from fairtune.settings.few_labels import examples_used, few_labels
 from fairtune.settings.learners import count_pairs
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.values import AUTO
+from fairtune.study.added_arms import add_matched_controls, arm_line, missing_controls, with_controls, with_copy
+from fairtune.study.audit import ArmSettings, arm_settings, find_controls, find_primaries
 from fairtune.study.input_checks import require_samples
 from fairtune.study.schema import Study
-from fairtune.study.trials import Tuned
+from fairtune.study.trials import Tuned, tuned_study
 from fairtune.tasks import Task, TaskFacts, load_task
 from fairtune.tasks.card.contamination import check_contamination
 from fairtune.tasks.card.lengths import COVERAGE, auto_length, heldout_counts, train_counts
@@ -86,6 +89,39 @@ class FullStudy:
             return 0
         train, used, each = self.study.settings(arm), self.used(arm), self.study.pairs(arm)
         return train.total_steps(used) if each is None else train.for_pairs().total_steps(count_pairs(used, each))
+
+
+def expand(study: Study, tuned: Tuned | None = None) -> FullStudy:
+    """The study with the arms that it asks for, the settings that its arms chose, and numbers for its lengths."""
+    missing = missing_controls(study)
+    lines = {arm: arm_line(study, arm, name) for arm, name in missing.items()}
+    added = {missing[arm]: line for arm, line in lines.items()} if study.controls else {}
+    if study.controls:
+        study = with_controls(study, missing)
+    if tuned is not None:
+        study = tuned_study(study, tuned.choices)
+    study, copy = with_copy(study)
+    full = replace(find_inputs(study), missing=lines, added=added, copy=copy, tuned=tuned)
+    if tuned is None:
+        return full
+    primaries = find_primaries(fair_controls(full, arm_settings(full.study, full.models)), study.compare.to)
+    study, matched, partners = add_matched_controls(full.study, primaries, copy)
+    return replace(
+        full,
+        study=study,
+        models={arm: full.models[partners.get(arm, arm)] for arm in study.arms},
+        examples={arm: full.examples[partners.get(arm, arm)] for arm in study.arms},
+        added={**added, **{name: arm_line(study, name, name) for name in partners}},
+        matched=matched,
+        partners=partners,
+    )
+
+
+def fair_controls(full: FullStudy, arms: Mapping[str, ArmSettings]) -> dict[str, str | None]:
+    """Each arm's control: that of a copy is what it copies, and a matched control has none."""
+    reference = full.study.compare.to
+    found = find_controls(arms, reference) | dict.fromkeys(full.partners)
+    return found if full.copy is None else {**found, full.copy: reference}
 
 
 def find_inputs(study: Study) -> FullStudy:
