@@ -143,7 +143,7 @@ def register_task(
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "task"
         raise ValueError(f"task {name!r}: {place}: {first['msg'].removeprefix('Value error, ')}") from None
-    note("task", name, getattr(train, "__module__", ""), lambda: _registered.pop(name, None))
+    note("task", name, getattr(train, "__module__", None) or "", lambda: _registered.pop(name, None))
     _registered[name] = RegisteredTask(name, about.strip(), licence.strip(), spec, given)
 
 
