@@ -17,18 +17,15 @@ from fairtune.core.plugins import discover, note
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.values import LANGUAGE_MODEL
-from fairtune.tasks.definitions import ALIASES, DEFINITIONS, MOVIE_REVIEWS, TEXTS
+from fairtune.tasks.definitions import ALIASES, CATALOGUE, TEXTS
 from fairtune.tasks.file_tasks import SplitFile, load_split_files
 from fairtune.tasks.task import SPLITS, Task
-from fairtune.tasks.titles.task import NAME as TITLES
 
 GiveRows = Callable[[], Iterable[Mapping[str, Any]]]
 """Gives the rows of a split from the first, the same ones each time: a mapping from column to value for each."""
 GROUP = "fairtune.tasks"
 """The entry points of installed packages that add tasks."""
-OWN = frozenset(
-    [MOVIE_REVIEWS.folder, TITLES, *ALIASES, *(task.name for task in DEFINITIONS), *(text.name for text in TEXTS)]
-)
+OWN = frozenset([*CATALOGUE, *ALIASES, *(text.name for text in TEXTS)])
 
 
 @dataclass(frozen=True)
