@@ -117,7 +117,7 @@ def test_it_is_never_below_8(source: dict[str, Any], tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["aut", "3", "0", "-5", "12.5", "true", "[64]", "'64'"])
 def test_what_is_neither_a_length_nor_auto_is_refused(source: dict[str, Any], value: str) -> None:
     for place in ("train", "arms.oelm"):
-        with pytest.raises(StudyError, match="allowed: a whole number of at least 4, or `auto`") as caught:
+        with pytest.raises(StudyError, match="allowed: a whole number from 4 to 1,000,000, or `auto`") as caught:
             load_study(source, [f"{place}.max_length={value}"])
         assert len(caught.value.problems) == 1
         assert "Longest input in tokens" in str(caught.value)
@@ -127,7 +127,7 @@ def test_what_is_neither_a_length_nor_auto_is_refused(source: dict[str, Any], va
 
 def test_help_and_schema_say_it() -> None:
     docs = {doc.path: doc for doc in field_docs()}
-    assert docs["train.max_length"].allowed == "a whole number of at least 4, or `auto`"
+    assert docs["train.max_length"].allowed == "a whole number from 4 to 1,000,000, or `auto`"
     assert docs["train.max_length"].default == "128"
     assert "fairtune data lengths" in docs["train.max_length"].help
 
