@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -120,7 +121,7 @@ def apply_override(study: Written, override: str, origin: str | None = None) -> 
     `arms.NAME=null` takes an arm out. A list of names under `arms` chooses arms: one that the study has keeps its settings.
     """
     key, equals, text = override.partition("=")
-    parts: Path = tuple(key.strip().split("."))
+    parts = re.sub(r"\[(\d+)\]", r".\1", key.strip()).split(".")
     option = origin or f"--set {override}"
     if len(option) > LONGEST_OPTION:
         option = f"{option[:LONGEST_OPTION]}..."
@@ -131,37 +132,48 @@ def apply_override(study: Written, override: str, origin: str | None = None) -> 
     except YamlProblem as problem:
         raise StudyError([Problem(option, "", f"the value is not valid YAML: {problem.message}")]) from None
     place: Any = study.data
-    for depth, part in enumerate(parts[:-1], start=1):
-        if place.get(part) is None:
-            place[part] = {}
-            study.places[parts[:depth]] = option
-        if _is_bad_arm_list(parts[:depth], place[part]):
+    path: Path = ()
+    for part, following in zip(parts, [*parts[1:], None], strict=True):
+        name = _key(place, part, path, option)
+        path = (*path, name)
+        if following is None:
+            break
+        if isinstance(place, list) and isinstance(place[int(name)], str):
+            place[int(name)] = {place[int(name)]: {}}  # a method that is listed by its name alone
+        elif isinstance(place, dict) and place.get(name) is None:
+            place[name] = {}
+            study.places[path] = option
+        place = place[name]
+        if _is_bad_arm_list(path, place):
             return
-        if not isinstance(place[part], dict):
-            whole = f"replace it: {dotted(parts[:depth])}={{{parts[depth]}: {text}}}"
-            raise StudyError(
-                [
-                    Problem(
-                        option,
-                        "",
-                        f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set; {whole}",
-                    )
-                ]
-            )
-        place = place[part]
-    if parts[0] == "arms" and len(parts) == 2:
+        if not isinstance(place, dict | list):
+            whole = f"replace it: {dotted(path)}={{{following}: {text}}}"
+            message = f"{dotted(path)} is {shown(place)}, which has no fields to set; {whole}"
+            raise StudyError([Problem(option, "", message)])
+    if path[0] == "arms" and len(path) == 2:
         if value is None:
-            _remove_arm(study, parts, option)
+            _remove_arm(study, path, option)
             return
-        study.removed.pop(str(parts[1]), None)
-    elif parts == ("arms",):
+        study.removed.pop(str(path[1]), None)
+    elif path == ("arms",):
         study.removed.clear()
         if isinstance(value, list) and isinstance(place.get("arms"), dict):
             value = _chosen_arms(value, place["arms"], option)
-    place[parts[-1]] = value
-    for old in [p for p in study.places if p[: len(parts)] == parts]:
+    place[path[-1]] = value
+    for old in [p for p in study.places if p[: len(path)] == path]:
         del study.places[old]
-    study.places[parts] = option
+    study.places[path] = option
+
+
+def _key(place: Any, part: str, path: Path, option: str) -> str | int:
+    """A part of an override as its place has it: a key, or the number of an entry."""
+    if not isinstance(place, list):
+        return part
+    if not part.isdecimal() or int(part) >= len(place):
+        entries = f"a list of {len(place)}, whose entries have the numbers from 0"
+        message = f"{dotted(path)} is {entries}, as in {dotted(path)}.0; found '{part}'"
+        raise StudyError([Problem(option, "", message)])
+    return int(part)
 
 
 def _remove_arm(study: Written, path: Path, option: str) -> None:
