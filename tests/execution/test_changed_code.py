@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from fairtune.analysis.results import load_results
 from fairtune.cli.app import app
+from fairtune.execution import smoke
 from fairtune.testing.runs import toy_source
 from tests.conftest import forget_plugins, performing_here
 from tests.made_plugin import ADDS
@@ -102,3 +103,31 @@ def test_a_failed_run_that_is_tried_again_is_not_missed(study: Path, run: Run) -
     assert run().exit_code == 1
     assert run().exit_code == 1
     assert changes(study) == []
+
+
+def test_a_smoke_test_names_the_broken_arm_and_records_nothing(study: Path, run: Run) -> None:
+    (study.parent / "mine.py").write_text(ADDS.format(name="nothing") + FAILS)
+    found = run("--smoke", "--json")
+    assert found.exit_code == 1
+    arms = json.loads(found.stdout)
+    assert arms["baseline"]["passed"]
+    assert not arms["mine"]["passed"]
+    assert "there is no such layer (mine.py, line" in arms["mine"]["reason"]
+    assert not (study.parent / "runs").exists()
+
+
+@pytest.mark.parametrize("broken", ["state_dict", "load_state_dict", "after_step"])
+def test_a_smoke_test_goes_through_a_checkpoint(study: Path, run: Run, broken: str) -> None:
+    breaks = f"\n    def {broken}(self, *_):\n        raise ValueError('in {broken}')\n"
+    (study.parent / "mine.py").write_text(ADDS.format(name="nothing") + breaks)
+    assert f"in {broken}" in run("--smoke").stdout
+
+
+def test_a_long_study_says_first_which_arm_is_broken(study: Path, run: Run) -> None:
+    (study.parent / "mine.py").write_text(ADDS.format(name="nothing") + FAILS)
+    found = run("--set", "seeds=[0]", "--set", f"train.steps={smoke.LONG // 2}", "--set", "train.eval_examples=10")
+    assert found.exit_code == 1
+    assert found.stderr.index("smoke test: arm mine fails") < found.stderr.index("mine/seed-0 failed")
+    home = study.parent / "runs" / "toy"
+    assert (home / "baseline" / "seed-0" / "result.json").exists(), "the other arms go on"
+    assert not (home / ".smoke").exists()

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.files import finite, read_regular, read_tail
+from fairtune.core.files import finite, read_regular
 
 SYNC_SECONDS = 1.0
 LATEST_BYTES = 1 << 18
@@ -44,7 +44,7 @@ class EventLog:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         self._synced = time.monotonic()
         self._whole = True
-        if os.fstat(self._file).st_size and read_tail(path, 1) != b"\n":
+        if os.fstat(self._file).st_size and read_regular(path, 1, end=True) != b"\n":
             os.write(self._file, b"\n")  # a line that a crash of the machine cut off stays a line of its own
 
     def write(self, event: str, unit: int, **values: Any) -> None:
