@@ -83,8 +83,8 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
     """
     file = suite_folder(runs, suite) / HISTORY
     try:
-        found = read_sealed(file).get("history")
-        _history.validate_python(found)
+        history: Any = read_sealed(file).get("history")
+        _history.validate_python(history)
     except FileNotFoundError:
         return []
     except ValidationError:
@@ -94,8 +94,7 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
             f"{file} {explain(error)}: when the suite was put together is not known. Bring it back, or delete it to begin a new "
             "record."
         ) from None
-    history: list[dict[str, Any]] = found
-    return history
+    return list(history)
 
 
 def suite_names(runs: Path) -> list[str]:
