@@ -211,21 +211,12 @@ def _no_control(facts: Facts) -> Iterator[Caution]:
         yield warning("no-control", f"{_listed(found)}: {seen}", why, add)
 
 
-LACKING = {
-    "no-freezing-control": (
-        "Q and K get new weights and are frozen, and no arm of the same settings freezes the {} ones",
-        "what freezing does and what the new weights do cannot be told apart",
-    ),
-    "no-observer": (
-        "BP-SOM has a head of its own, and no arm has that head with a map that only watches",
-        "what the head does and what the map does cannot be told apart",
-    ),
-}
-
-
 def _lacking(facts: Facts) -> Iterator[Caution]:
     """New weights that are frozen, and maps that act, where no other arm has the one without the other."""
-    lacking = []
+    lacking, study = [], facts.full.study
+    kept = "drawn" if facts.full.model.preset is not None else "pretrained"
+    freezing = f"Q and K get new weights and are frozen, and no arm of the same settings freezes the {kept} ones"
+    observing = "BP-SOM has a head of its own, and no arm has that head with a map that only watches"
     for arm, own in facts.tuned.items():
         alike = [use for one in facts.tuned.values() if one.settings == own.settings for use in one.methods]
         frozen = [use.config.model_dump(mode="json") for use in alike if use.name == QK]
@@ -239,16 +230,17 @@ def _lacking(facts: Facts) -> Iterator[Caution]:
                     usual = {"layers": "all", "parts": ["q", "k"]}
                     given = {key: value for key, value in parts.items() if value != usual[key]}
                     name = FREEZE if FREEZE not in facts.tuned else f"{FREEZE}-for-{arm}"
-                    line = arm_line(facts.full.study, arm, name, [{QK: {"init": "keep", **given}}])
-                    lacking.append((("no-freezing-control", line), arm))
-            if use.name == BPSOM and not use.config.idle and not any(o.config.control_for(use.config) for o in alike):
-                watching = {**use.config.model_dump(exclude_unset=True, include={"hidden"}), "alpha": 0, "prune": None}
-                line = arm_line(facts.full.study, arm, f"{BPSOM}-observer", [{BPSOM: watching}])
-                lacking.append((("no-observer", line), arm))
-    kept = "drawn" if facts.full.model.preset is not None else "pretrained"
-    for (code, line), found in sorted(_grouped(lacking).items(), key=lambda one: one[0][0]):
-        seen, why = LACKING[code]
-        yield warning(code, f"{_listed(found)}: {seen.format(kept)}", why, f"Add the arm `{line}`")
+                    line = arm_line(study, arm, name, [{QK: {"init": "keep", **given}}])
+                    both = "freezing does and what the new weights do"
+                    lacking.append((("no-freezing-control", freezing, both, line), arm))
+            watched = use.name == BPSOM and any(one.config.control_for(use.config) for one in alike)
+            if use.name == BPSOM and not use.config.idle and not watched:
+                hidden = use.config.model_dump(exclude_unset=True, include={"hidden"})
+                line = arm_line(study, arm, f"{BPSOM}-observer", [{BPSOM: {**hidden, "alpha": 0, "prune": None}}])
+                lacking.append((("no-observer", observing, "the head does and what the map does", line), arm))
+    for (code, seen, both, line), found in sorted(_grouped(lacking).items(), key=lambda one: one[0][0]):
+        why = f"what {both} cannot be told apart"
+        yield warning(code, f"{_listed(found)}: {seen}", why, f"Add the arm `{line}`")
 
 
 UNEQUAL = (
@@ -420,18 +412,8 @@ def _small_budget(facts: Facts) -> Iterator[Caution]:
     )
 
 
-RULES: tuple[Callable[[Facts], Iterator[Caution]], ...] = (
-    _overlap,
-    _design,
-    _reference,
-    _no_control,
-    _lacking,
-    _unequal,
-    _arms,
-    _training,
-    _texts,
-    _small_budget,
-)
+RULES: tuple[Callable[[Facts], Iterator[Caution]], ...]
+RULES = (_overlap, _design, _reference, _no_control, _lacking, _unequal, _arms, _training, _texts, _small_budget)
 
 
 def _alike(arms: Arms, *but: str) -> list[list[str]]:
