@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError
-from fairtune.core.numbers import counted
+from fairtune.core.numbers import plural
 from fairtune.tasks.task import Split
 from fairtune.tasks.text_hashes import PAIR_SEPARATOR, unit_hashes
 
@@ -36,10 +36,10 @@ def require_per_class(split: Split, labels: tuple[str, ...], per_class: int, whe
     least = int(counts.argmin())
     if counts[least] < per_class:
         short = int((counts < per_class).sum()) - 1
-        others = f", and {counted(short, 'other class has', 'other classes have')} too few" if short else ""
+        others = f", and {plural(short, 'other class has', 'other classes have')} too few" if short else ""
         raise DataError(
             f"{where}: per_class is {per_class:,}, but class '{labels[least]}' has "
-            f"{counted(int(counts[least]), 'training example')}{others}; use {counts[least]:,} or less, or give a number of "
+            f"{plural(int(counts[least]), 'training example')}{others}; use {counts[least]:,} or less, or give a number of "
             "examples instead, which takes the classes in their shares."
         )
 

@@ -127,7 +127,7 @@ def register_task(
         raise ValueError(
             f"task {name!r}: metric {metric} is for {known.classes} and labels has {len(spec.labels)}; use {known.instead}"
         )
-    note("task", name, getattr(train, "__module__", ""), lambda: _registered.pop(name, None))
+    note("task", name, getattr(train, "__module__", None) or "", lambda: _registered.pop(name, None))
     _registered[name] = RegisteredTask(name, about.strip(), licence.strip(), spec, given)
 
 
