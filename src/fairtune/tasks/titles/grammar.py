@@ -168,20 +168,25 @@ class Kind:
     help: str
 
 
-KINDS: dict[str, Kind] = {}
-RULES: dict[str, list[tuple[float, str]]] = {}
-"""The forms of each rule, each with its weight."""
-for line in TEXT.replace("|\n  ", "|").split("\n"):
-    if (rule := RULE.match(line)) is not None:
-        name, weight = rule.groups()
-        RULES[name] = []
-        if weight:
-            KINDS[name] = Kind(name, float(weight), line[rule.end() :])
-            continue
-    form = line[rule.end() if rule else 0 :].strip()
-    if form:
-        weight, _, rest = form.partition(" ")
-        RULES[name].append((float(weight), rest) if weight.isdigit() else (1.0, form))
+def _parse() -> tuple[dict[str, Kind], dict[str, list[tuple[float, str]]]]:
+    """The kinds, and the forms of every rule, each with its weight."""
+    kinds: dict[str, Kind] = {}
+    rules: dict[str, list[tuple[float, str]]] = {}
+    for line in TEXT.replace("|\n  ", "|").split("\n"):
+        form = line.strip()
+        if (rule := RULE.match(line)) is not None:
+            (name, weight), form = rule.groups(), line[rule.end() :]
+            forms = rules[name] = []
+            if weight:
+                kinds[name] = Kind(name, float(weight), form)
+                continue
+        if form:
+            first, _, rest = form.partition(" ")
+            forms.append((float(first), rest) if first.isdigit() else (1.0, form))
+    return kinds, rules
+
+
+KINDS, RULES = _parse()
 
 
 def words_of(rule: str) -> tuple[str, ...]:
