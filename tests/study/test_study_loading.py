@@ -354,6 +354,20 @@ def test_overrides_set_nested_values_lists_and_new_places(write: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("override", "methods"),
+    [
+        ("arms.x.methods.0.focal.gamma=3", [("focal", 3), ("ema", 0.9)]),
+        ("arms.x.methods[0].focal.gamma=3", [("focal", 3), ("ema", 0.9)]),
+        ("arms.x.methods.1.ema.decay=0.5", [("focal", 2), ("ema", 0.5)]),
+        ("arms.x.methods.1=fgm", [("focal", 2), ("fgm", 1)]),
+    ],
+)
+def test_overrides_change_an_entry_of_a_list_by_its_number(write: Any, override: str, methods: list[Any]) -> None:
+    uses = load_study(write(BASE + "  x: {methods: [focal, {ema: {decay: 0.9}}]}\n"), [override]).methods("x")
+    assert [(use.name, next(iter(use.config.model_dump().values()))) for use in uses] == methods
+
+
+@pytest.mark.parametrize(
     ("override", "words"),
     [
         ("seeds", "has the form KEY=VALUE"),
@@ -364,12 +378,17 @@ def test_overrides_set_nested_values_lists_and_new_places(write: Any) -> None:
         ("seeds=[1,", "not valid YAML"),
         ("seeds=-1", "seeds: found -1"),
         ("trian.lr=1", "Did you mean 'train'"),
+        ("lr=1e-4", "Did you mean 'train.lr'?"),
+        ("train.learning_rate=1e-4", "Did you mean 'train.lr'?"),
+        ("learning_rate=1e-4", "Did you mean 'train.lr'?"),
+        ("arms.listed.methods.2=fgm", "arms.listed.methods is a list of 2"),
+        ("arms.listed.methods.focal.gamma=3", "found 'focal'"),
         ("arms.x.methods=[orthogonal_kq]", "Did you mean 'orthogonal_qk'"),
     ],
 )
 def test_a_bad_override_is_reported_with_the_option(write: Any, override: str, words: str) -> None:
     with pytest.raises(StudyError) as caught:
-        load_study(write(BASE), [override])
+        load_study(write(BASE + "  listed: {methods: [focal, ema]}\n"), [override])
     assert str(caught.value).startswith(f"--set {override}: ")
     assert words in str(caught.value)
 

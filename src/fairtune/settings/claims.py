@@ -76,26 +76,17 @@ _NUMBER = r"([0-9]{1,6}(\.[0-9]{0,6})?|\.[0-9]{1,6})"
 _READ, _POSITIVE, _SHARE = AfterValidator(_figure), AfterValidator(_above_zero), AfterValidator(_percentage)
 Amount = Annotated[
     str,
-    form(
-        rf"{_NUMBER} *(points?|%)",
-        "an amount with its unit: 0.5 points, of a metric that is shown in hundredths, or 0.5%, which is that share of the other "
-        "arm's mean, as margins are",
-    ),
+    form(rf"{_NUMBER} *(points?|%)", "an amount with its unit: 0.5 points, or 0.5% of the other arm's mean"),
     _READ,
     _POSITIVE,
 ]
 Factor = Annotated[
     str,
-    form(
-        rf"{_NUMBER} *[x×]",
-        "a factor with its unit: 1.3x, which is 1.3 times as many optimizer steps in the same time",
-    ),
+    form(rf"{_NUMBER} *[x×]", "a factor with its unit: 1.3x"),
     _READ,
     _POSITIVE,
 ]
-ParameterShare = Annotated[
-    str, form(rf"{_NUMBER} *%", "a share with its unit: 12.95%, as many digits as were stated"), _READ, _SHARE
-]
+ParameterShare = Annotated[str, form(rf"{_NUMBER} *%", "a share with its unit: 12.95%"), _READ, _SHARE]
 ShareRange = Annotated[str, form(rf"{_NUMBER} *- *{_NUMBER} *%", "a range of percentages: 10-30%"), _READ, _SHARE]
 ClaimedArm = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, title="an arm of the study")]
 

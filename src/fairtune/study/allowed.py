@@ -15,6 +15,8 @@ from fairtune.study.yaml_tree import Path
 Fragment = dict[str, Any]
 MOST_KEYS = 4
 """Keys of a mapping that are named; more have a page of their own."""
+FAR = 10_000
+"""From here on a limit is a guard and no advice."""
 KINDS = {"integer": "whole number", "number": "number", "string": "text", "object": "mapping"}
 _OTHER: ContextVar[Fragment | None] = ContextVar("other", default=None)
 
@@ -76,13 +78,16 @@ def _inside(fragment: Fragment, part: str | int) -> Fragment | None:
     return fragment.get("properties", {}).get(part) or (others if isinstance(others, dict) else None)
 
 
-def allowed_text(fragment: Fragment) -> str:
+def allowed_text(fragment: Fragment, far: bool = False) -> str:
     """What a place allows: "a number from 0 to 1, or `balanced`, or a list of numbers".
 
     A fragment whose title begins with an article says it itself.
+
+    Args:
+        far: also name limits that only guard a machine.
     """
     options = list(_options(fragment))
-    phrases = [_phrase(option) for option in options if _literals(option) is None]
+    phrases = [_phrase(option, far) for option in options if _literals(option) is None]
     words = list(dict.fromkeys(word(value) for option in options for value in _literals(option) or ()))
     if not phrases:
         return _either(words)
@@ -121,41 +126,40 @@ def _literals(fragment: Fragment) -> list[Any] | None:
     return listed or kinds.get(str(fragment.get("type")))
 
 
-def _phrase(fragment: Fragment) -> str:
+def _phrase(fragment: Fragment, far: bool) -> str:
     """What a fragment that is no choice and cannot be listed allows."""
     kind, keys = fragment.get("type"), list(fragment.get("properties", ()))
     if _has_own_words(fragment):
         return str(fragment["title"])
     if kind == "array" and "prefixItems" in fragment:
-        return f"a list of two {_entries(fragment['prefixItems'][0])}"
+        return f"a list of two {_entries(fragment['prefixItems'][0], far)}"
     if kind == "array":
-        entries, most = _entries(fragment.get("items", {})), fragment.get("maxItems")
+        entries, most = _entries(fragment.get("items", {}), far), far and fragment.get("maxItems")
         unique = fragment.get("uniqueItems")
         if entries.startswith("any of "):
             return f"a list of {entries}{', each once' if unique else ''}"
         return f"a list of {f'at most {most:,} ' if most else ''}{'different ' if unique else ''}{entries}"
     if kind == "object" and 0 < len(keys) <= MOST_KEYS:
         return f"a mapping with {_either([f'`{key}`' for key in keys], 'and')}"
-    limits = _limits(fragment)
+    limits = _limits(fragment, far)
     return f"a {KINDS.get(str(kind), 'value')}{f' {limits}' if limits else ''}"
 
 
-def _entries(fragment: Fragment) -> str:
+def _entries(fragment: Fragment, far: bool) -> str:
     """What the entries of a list are: "numbers, each at least 0"."""
     fragment = resolved(fragment)
     if literals := _literals(fragment):
         return f"any of {', '.join(map(word, literals))}"
     if _has_own_words(fragment) or choices(fragment) or 0 < len(fragment.get("properties", ())) <= MOST_KEYS:
-        return f"entries, each {allowed_text(fragment)}"
-    limits = _limits(fragment).removeprefix("of ")
+        return f"entries, each {allowed_text(fragment, far)}"
+    limits = _limits(fragment, far).removeprefix("of ")
     return f"{KINDS.get(str(fragment.get('type')), 'value')}s{f', each {limits}' if limits else ''}"
 
 
-def _limits(fragment: Fragment) -> str:
+def _limits(fragment: Fragment, far: bool) -> str:
     """Between what a number must be: "from 0 to 1", "above 0 and at most 1", "of at least 1"."""
-    limits = {
-        key: word(value) if abs(value) < 1000 else f"{value:,.0f}" for key, value in fragment.items() if "imum" in key
-    }
+    near = {key: value for key, value in fragment.items() if "imum" in key and (far or abs(value) < FAR)}
+    limits = {key: word(value) if abs(value) < 1000 else f"{value:,.0f}" for key, value in near.items()}
     if {"minimum", "maximum"} <= limits.keys():
         return f"from {limits['minimum']} to {limits['maximum']}"
     forms = {

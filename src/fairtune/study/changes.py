@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -107,7 +108,7 @@ def apply_override(study: Written, override: str, origin: str | None = None) -> 
     `arms.NAME=null` takes an arm out. A list of names under `arms` chooses arms: one that the study has keeps its settings.
     """
     key, equals, text = override.partition("=")
-    parts: Path = tuple(key.strip().split("."))
+    parts = re.sub(r"\[(\d+)\]", r".\1", key.strip()).split(".")
     option = origin or f"--set {override}"
     option = option if len(option) <= LONGEST_OPTION else f"{option[:LONGEST_OPTION]}..."
     if not equals or not all(parts) or len(parts) > MOST_LEVELS:
@@ -117,33 +118,50 @@ def apply_override(study: Written, override: str, origin: str | None = None) -> 
     except YamlProblem as problem:
         raise _wrong(option, f"the value is not valid YAML: {problem.message}") from None
     place: Any = study.data
-    for depth, part in enumerate(parts[:-1], start=1):
-        if place.get(part) is None:
-            place[part] = {}
-            study.places[parts[:depth]] = option
-        if _is_bad_arm_list(parts[:depth], place[part]):
+    path: Path = ()
+    for part, following in zip(parts, [*parts[1:], None], strict=True):
+        name = _key(place, part, path, option)
+        path = (*path, name)
+        if following is None:
+            break
+        if isinstance(place, list) and isinstance(place[int(name)], str):
+            place[int(name)] = {place[int(name)]: {}}  # a method that is listed by its name alone
+        elif isinstance(place, dict) and place.get(name) is None:
+            place[name] = {}
+            study.places[path] = option
+        place = place[name]
+        if _is_bad_arm_list(path, place):
             return
-        if not isinstance(place[part], dict):
-            found = f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set"
-            raise _wrong(option, f"{found}; replace it: {dotted(parts[:depth])}={{{parts[depth]}: {text}}}")
-        place = place[part]
-    last, removed = str(parts[-1]), False
-    if parts == ("arms",):
+        if not isinstance(place, dict | list):
+            found = f"{dotted(path)} is {shown(place)}, which has no fields to set"
+            raise _wrong(option, f"{found}; replace it: {dotted(path)}={{{following}: {text}}}")
+    last, removed = path[-1], False
+    if path == ("arms",):
         study.removed.clear()
         if isinstance(value, list) and isinstance(place.get("arms"), dict):
             value = _chosen_arms(value, place["arms"], option)
-    elif parts[0] == "arms" and len(parts) == 2:
-        study.removed.pop(last, None)
+    elif path[0] == "arms" and len(path) == 2:
+        study.removed.pop(str(last), None)
         if value is None:
             if last not in place:
-                message = f"there is no arm '{last}' to remove; arms: {one_of(place)}.{nearest(last, place)}"
+                message = f"there is no arm '{last}' to remove; arms: {one_of(place)}.{nearest(str(last), place)}"
                 raise _wrong(option, message)
-            study.removed[last], removed = (option, place.pop(last)), True
-    for old in [path for path in study.places if path[: len(parts)] == parts]:
+            study.removed[str(last)], removed = (option, place.pop(last)), True
+    for old in [one for one in study.places if one[: len(path)] == path]:
         del study.places[old]
     if not removed:
         place[last] = value
-        study.places[parts] = option
+        study.places[path] = option
+
+
+def _key(place: Any, part: str, path: Path, option: str) -> str | int:
+    """A part of an override as its place has it: a key, or the number of an entry."""
+    if not isinstance(place, list):
+        return part
+    if not part.isdecimal() or int(part) >= len(place):
+        entries = f"a list of {len(place)}, whose entries have the numbers from 0"
+        raise _wrong(option, f"{dotted(path)} is {entries}, as in {dotted(path)}.0; found '{part}'")
+    return int(part)
 
 
 def _chosen_arms(names: list[Any], arms: Mapping[str, Any], where: str, path: Path = ()) -> Any:

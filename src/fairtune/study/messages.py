@@ -81,9 +81,7 @@ def _message(path: Path, error: ErrorDetails) -> str:
         return f"found {shown(path[-1])}; allowed: {NAME_RULE}."
     words = [value for one in alternatives(fragment or {}) for value in (*one.get("enum", ()), one.get("const"))]
     hint = nearest(found, words) if isinstance(found, str) else ""
-    return (
-        f"found {shown(found)}; allowed: {allowed_text(fragment) if fragment else error['msg']}.{hint} {help}".strip()
-    )
+    return f"found {shown(found)}; allowed: {allowed_text(fragment, far=True) if fragment else error['msg']}.{hint} {help}".strip()
 
 
 def _keys(path: Path) -> list[str]:

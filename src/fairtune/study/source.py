@@ -101,7 +101,7 @@ def plain_copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: plain_copy(part) for key, part in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(plain_copy(part) for part in value)
+        return [plain_copy(part) for part in value]
     return value
 
 

@@ -21,7 +21,7 @@ from fairtune.study.source import StudySource, Written, absolute_folder, expande
 from fairtune.study.study_checks import study_problems
 from fairtune.study.yaml_tree import Path
 
-__all__ = ["StudySource", "check_file", "load_checked", "load_study", "take_changes"]
+__all__ = ["StudySource", "check_file", "load_checked", "load_plugins", "load_study", "take_changes"]
 
 Look = Callable[[Mapping[str, Any], FilePath], Iterable[tuple[Path, str]]]
 RIGHT: tuple[Look, ...] = (input_problems,)
@@ -116,6 +116,15 @@ def _load(
     study = _validated(written, written.data, look)
     require_controls(study, written, lambda data: _validated(written, data))
     return study
+
+
+def load_plugins(source: StudySource) -> None:
+    """Load the plug-ins that a study names, whatever else is right or wrong with it.
+
+    Raises:
+        ConsentNeeded: one of them was not allowed yet; nothing was executed.
+    """
+    _read_names(read_source(source))
 
 
 def _read_names(written: Written) -> None:
