@@ -35,7 +35,7 @@ from fairtune.analysis.verdicts import (
     Verdict,
     judge_family,
 )
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 from fairtune.settings.metrics import METRICS
 
 MIXED = "mixed"

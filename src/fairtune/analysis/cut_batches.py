@@ -8,7 +8,7 @@ from typing import Protocol
 
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.core.cautions import Caution
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 
 Sizes = Counter[int | None]
 

@@ -10,8 +10,8 @@ from typing import Any
 from fairtune.analysis import figure_luck as luck
 from fairtune.analysis.figure_check import CANNOT_TELL, MORE_THAN_LUCK, FigureCheck, FigureQuestion
 from fairtune.analysis.printed_figures import Granularity, PrintedFigure
-from fairtune.core.numbers import points
-from fairtune.core.wording import capital, listed, plural
+from fairtune.core.numbers import listed, plural, points
+from fairtune.core.printable import capital
 from fairtune.settings.metrics import title_of
 
 NOT_KNOWN = (

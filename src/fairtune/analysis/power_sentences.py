@@ -19,7 +19,7 @@ from fairtune.analysis.power import (
     level_after,
     seeds_to_confirm,
 )
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 
 Show = Callable[[float], str]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.core.files import as_number
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 
 FULL, TAKEN = 0.9, 0.1
 """Shares of a machine's processor time: a CPU that is used so far is full, and others who take so much of it are in the way."""

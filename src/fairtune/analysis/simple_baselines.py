@@ -9,8 +9,7 @@ from fairtune.analysis.arm_pairs import SIMPLE, Comparison
 from fairtune.analysis.study_facts import StudyFacts
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.core.cautions import Caution
-from fairtune.core.numbers import low_to_high
-from fairtune.core.wording import listed
+from fairtune.core.numbers import listed, low_to_high
 from fairtune.settings.learners import MAJORITY, Learner
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import relative, scale_of

@@ -24,7 +24,7 @@ from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.tuned_arms import StudyTuning, tuning_cautions
 from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_first
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
 from fairtune.settings.few_labels import examples_used

@@ -20,7 +20,7 @@ from fairtune.analysis.claim_answers import answer_claims
 from fairtune.analysis.registration import day
 from fairtune.analysis.results import Results
 from fairtune.core.errors import FairtuneError
-from fairtune.core.wording import capital
+from fairtune.core.printable import capital
 from fairtune.ledger.studies import TIME, read_claims
 from fairtune.settings.claims import SPEED, Claim
 

@@ -29,8 +29,7 @@ from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_facts import StudyFacts
 from fairtune.analysis.tuned_arms import StudyTuning
 from fairtune.core.cautions import Caution
-from fairtune.core.numbers import confidence
-from fairtune.core.wording import plural
+from fairtune.core.numbers import confidence, plural
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from fairtune.analysis.registration import IN, OUT, PlanChange, day
 from fairtune.core.errors import LedgerError
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 from fairtune.ledger.suites import FIELDS, count_results, read_suite_history, suite_names
 
 

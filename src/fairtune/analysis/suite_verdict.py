@@ -13,8 +13,8 @@ from fairtune.analysis.suite_cells import FINISHED, ArmCell, PlannedStudy, Study
 from fairtune.analysis.suite_registration import SuiteRegistration, register_list
 from fairtune.analysis.task_means import FEWEST_TASKS
 from fairtune.analysis.verdicts import NOT_SHOWN
-from fairtune.core.numbers import DASH, confidence
-from fairtune.core.wording import capital, plural
+from fairtune.core.numbers import DASH, confidence, plural
+from fairtune.core.printable import capital
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 

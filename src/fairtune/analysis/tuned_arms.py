@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairtune.core.cautions import Caution
-from fairtune.core.numbers import as_percent, setting
-from fairtune.core.wording import plural
+from fairtune.core.numbers import as_percent, plural, setting
 from fairtune.ledger.trials import TrialScores, count_others, read_trials
 from fairtune.settings.metrics import METRICS
 

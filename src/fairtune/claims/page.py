@@ -12,8 +12,8 @@ from fairtune.claims.published import LAPTOP, PUBLISHED, ClaimFile
 from fairtune.core.errors import FairtuneError
 from fairtune.core.files import write_atomically
 from fairtune.core.markdown import code, heading, items, plain, prose, table
-from fairtune.core.printable import printable
-from fairtune.core.wording import capital, plural
+from fairtune.core.numbers import plural
+from fairtune.core.printable import capital, printable
 from fairtune.study.compute import UTILISATION
 
 SIZES = {PUBLISHED: "at the published size", LAPTOP: "at laptop size"}

@@ -16,8 +16,7 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.numbers import DASH
-from fairtune.core.printable import printable, printable_json
-from fairtune.core.wording import capital
+from fairtune.core.printable import capital, printable, printable_json
 from fairtune.settings.metrics import METRICS, title_of
 from fairtune.settings.scales import Scale, scale_of
 

@@ -28,8 +28,7 @@ from fairtune.cli.command import (
 )
 from fairtune.core.cautions import GRADES, Grade
 from fairtune.core.errors import FairtuneError, one_of
-from fairtune.core.numbers import as_percent
-from fairtune.core.wording import plural
+from fairtune.core.numbers import as_percent, plural
 from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
 from fairtune.monitor.stage_view import show_stages

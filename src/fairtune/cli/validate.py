@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from fairtune.cli.command import AllowPlugins, AsJson, console, print_json, reading_study, report_errors
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 from fairtune.study.problems import Problem
 from fairtune.study.study_file import check_file, find_absences
 from fairtune.study.suite_file import Suite, check_suite, is_suite

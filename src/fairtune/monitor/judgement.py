@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from fairtune.core.errors import FairtuneError
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED
 
 ENDED = (FINISHED, FAILED, DAMAGED)

@@ -12,8 +12,8 @@ from typing import Any
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import stat_of
 from fairtune.core.locks import is_locked
+from fairtune.core.numbers import plural
 from fairtune.core.printable import printable
-from fairtune.core.wording import plural
 from fairtune.ledger.index import CLOSED, IndexRow
 from fairtune.ledger.live_runs import LiveRuns
 from fairtune.ledger.seals import DAMAGED, FINISHED, RUNNING, WAITING

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairtune.analysis.hardware import readable
 from fairtune.analysis.results import LedgerRun
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 
 MOMENTARY = ("time", "load", "load_after")
 OWN_LOAD = 0.5

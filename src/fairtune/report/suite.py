@@ -18,9 +18,8 @@ from fairtune.analysis.suite_verdict import MetricOverTasks, SuiteVerdict, arm_s
 from fairtune.analysis.task_means import FEWEST_TASKS, Improvement
 from fairtune.core.files import indented_json
 from fairtune.core.markdown import heading, items, plain, table
-from fairtune.core.numbers import DASH, p_value, significant
-from fairtune.core.printable import LINES, printable, printable_json, with_printable_texts
-from fairtune.core.wording import capital, plural
+from fairtune.core.numbers import DASH, p_value, plural, significant
+from fairtune.core.printable import LINES, capital, printable, printable_json, with_printable_texts
 from fairtune.ledger.run_times import format_seconds
 from fairtune.ledger.suites import suite_folder
 from fairtune.report.html import page_environment

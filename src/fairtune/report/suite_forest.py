@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fairtune.analysis.arms_over_tasks import ArmOverTasks
 from fairtune.analysis.suite_cells import ArmCell
 from fairtune.analysis.suite_verdict import MetricOverTasks
-from fairtune.core.numbers import confidence
-from fairtune.core.wording import plural
+from fairtune.core.numbers import confidence, plural
 from fairtune.report.figures.strips import StripAxis, difference_axis
 
 Ends = tuple[float, float]

@@ -16,8 +16,7 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.errors import DataError
-from fairtune.core.printable import printable
-from fairtune.core.wording import clip
+from fairtune.core.printable import clip, printable
 from fairtune.tasks.titles import KINDS, MadeTitle, make_titles, read_titles
 from fairtune.tasks.titles.files import check_target, write_made
 from fairtune.tasks.titles.made_titles import CORRECT, ROWS

@@ -14,7 +14,7 @@ from typing import Any
 
 from fairtune.core.errors import FairtuneError
 from fairtune.core.machine import available_cores
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 from fairtune.execution.executors.node import ATTACHED
 from fairtune.execution.executors.remote import (
     GONE,

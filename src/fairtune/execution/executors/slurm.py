@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fairtune.core.errors import FairtuneError, LedgerError
 from fairtune.core.files import read_sealed, write_sealed
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 from fairtune.execution.executors.node import UNSEEN
 from fairtune.execution.executors.remote import (
     GONE,

@@ -10,8 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fairtune.core.numbers import DASH, low_to_high
-from fairtune.core.printable import with_printable_texts
-from fairtune.core.wording import capital, clip
+from fairtune.core.printable import capital, clip, with_printable_texts
 from fairtune.monitor.study_view import StudyView
 from fairtune.monitor.time_left import duration_text
 from fairtune.report.figures.palette import ARMS

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.files import stat_of
-from fairtune.core.wording import plural
+from fairtune.core.numbers import plural
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.index import IndexRow
 from fairtune.ledger.seals import DAMAGED, RUNNING, WAITING

@@ -10,7 +10,7 @@ from fairtune.analysis.arm_pairs import LEARNING, SIMPLE
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.core.numbers import confidence, p_value
-from fairtune.core.wording import capital
+from fairtune.core.printable import capital
 from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.latex.plain import number, plain_latex
 from fairtune.settings.metrics import METRICS

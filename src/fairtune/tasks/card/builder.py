@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.cache import cached_json, key_of
+from fairtune.core.printable import clip
 from fairtune.core.stages import stage
-from fairtune.core.wording import clip
 from fairtune.ledger.data_card import Contradiction, DataCard, Overlap, SplitCard, TextLengths
 from fairtune.settings.file_task import FileTask
 from fairtune.tasks.card.contamination import known_of

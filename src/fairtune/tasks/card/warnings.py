@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairtune.core.errors import one_of
-from fairtune.core.numbers import as_percent
-from fairtune.core.wording import plural
+from fairtune.core.numbers import as_percent, plural
 from fairtune.ledger.data_card import DataCard, Overlap, SplitCard
 
 MOST_REPEATED = 0.01

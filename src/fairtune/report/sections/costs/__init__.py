@@ -21,8 +21,7 @@ from fairtune.core.markdown import (
     prose,
     table,
 )
-from fairtune.core.numbers import DASH, gigabytes, megabytes, millions, ratio, share, significant, whole
-from fairtune.core.wording import plural
+from fairtune.core.numbers import DASH, gigabytes, megabytes, millions, plural, ratio, share, significant, whole
 from fairtune.ledger.run_times import WARM_UP, format_seconds
 from fairtune.ledger.timings import read_sessions
 from fairtune.report.content import ArmRow, Evidence, Header, ReportContent, RunSpread, Versus

@@ -19,7 +19,7 @@ from matplotlib.textpath import TextPath
 
 from fairtune.analysis.maps import MapRecord
 from fairtune.core.grid import Grid
-from fairtune.core.wording import clip
+from fairtune.core.printable import clip
 from fairtune.report.figures.canvas import new_figure
 from fairtune.report.figures.palette import (
     class_colours,

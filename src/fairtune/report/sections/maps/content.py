@@ -9,8 +9,7 @@ from statistics import median
 from fairtune.analysis.maps import MapPass, MapRecord, UnitsScore, map_passes, read_maps, units_and_scores
 from fairtune.analysis.results import LedgerRun, Results
 from fairtune.core.errors import LedgerError
-from fairtune.core.numbers import DASH, share, significant, whole
-from fairtune.core.wording import plural
+from fairtune.core.numbers import DASH, plural, share, significant, whole
 from fairtune.report.content import RunSpread, spread_of
 
 

@@ -18,7 +18,7 @@ from fairtune.analysis.mistakes import (
     share_of,
 )
 from fairtune.core.errors import LedgerError
-from fairtune.core.wording import clip
+from fairtune.core.printable import clip
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, about_examples, read_examples
 
 LONGEST = 240

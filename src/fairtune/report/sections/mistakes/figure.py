@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
-from fairtune.core.wording import clip
+from fairtune.core.printable import clip
 from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
 from fairtune.report.figures.rows import NARROW

@@ -7,7 +7,7 @@ import html
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.core.wording import clip
+from fairtune.core.printable import clip
 from fairtune.report.figures.palette import class_colours, hexadecimal
 from fairtune.report.sections.representation.content import ArmRepresentation
 
