@@ -41,7 +41,7 @@ def source(tiny_model: Path, tiny_task: Any) -> dict[str, Any]:
 @pytest.fixture
 def auto(tiny_model: Path, tiny_task: Any) -> int:
     task, model = load_task(tiny_task.as_study()), find_model(str(tiny_model))
-    return measure_lengths(task, model, tokenizer_folder(tiny_model)).covering
+    return measure_lengths(task, model.name, model.positions, tokenizer_folder(tiny_model)).covering
 
 
 def plan(source: dict[str, Any], *overrides: str) -> Plan:

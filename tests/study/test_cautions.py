@@ -254,6 +254,8 @@ def groups(**head: float) -> dict[str, Any]:
         ({"train": {"warmup": 0.1, "steps": 1}}, None, ()),
         ({"train": {"lr": 9e-9}}, "rate-low", ("9e-09", "1e-08")),
         ({"train": {"lr": 1e-8}}, None, ()),
+        ({"train": {"lr": 3}}, "rate-high", ("3", "0.05")),
+        ({"train": {"lr": 0.05}}, None, ()),
         ({"arms": groups(lr=4e-10)}, "rate-low", ("4e-10", "head")),
         ({"arms": groups(scale=1e-5)}, "rate-low", ("2e-10", "head")),
         ({"arms": groups(lr=5e-5)}, None, ()),
@@ -275,8 +277,16 @@ def test_a_warm_up_is_too_long_for_trials_that_train_for_less(source: dict[str, 
     assert found.code == "warmup-long", "the rate is tuned"
     assert "20" in found.seen
     assert "trials" in found.seen
-    low = only(plan(source, tune={**tune, "space": {"lr": [1e-10, 1e-4]}}))
-    assert low.code == "rate-low"
+    both = plan(source, tune={**tune, "space": {"lr": {"low": 1e-10, "high": 1, "log": True}}}).cautions
+    assert [caution.code for caution in both] == ["rate-low", "rate-high"]
+    assert plan(source, tune={**tune, "space": {"lr": [1e-5, 1e-4]}}, train={"lr": 3}).cautions == (), "it is tuned"
+
+
+def test_an_absurd_rate_is_warned_about_in_one_arm_and_on_the_command_line(source: dict[str, Any]) -> None:
+    found = make_plan(load_study(source, ["arms.baseline.lr=3"])).cautions
+    assert [caution.seen for caution in found if caution.code == "rate-high"] == [
+        "baseline: the learning rate is 3 at its peak, above 0.05"
+    ]
 
 
 def test_rates_of_groups_are_compared_at_equal_rates(source: dict[str, Any]) -> None:

@@ -134,9 +134,9 @@ def _field_text(doc: FieldDoc) -> str:
 
 
 def _show_titles(as_json: bool) -> None:
-    from fairtune.tasks.titles import kinds
+    from fairtune.tasks.titles import KINDS
 
-    found = list(kinds().values())
+    found = list(KINDS.values())
     if as_json:
         print_json([{"kind": kind.name, "weight": kind.weight, "help": kind.help} for kind in found])
         return

@@ -35,9 +35,8 @@ from fairtune.monitor.stage_view import show_stages
 from fairtune.study.arm_choice import choice_text, choose_arms, read_arms
 from fairtune.study.audit import deciding_comparison
 from fairtune.study.compute import plan_compute
-from fairtune.study.plan import Plan, make_plan
+from fairtune.study.plan import Plan, TuningCost, find_tuning_cost, make_plan
 from fairtune.study.study_file import load_checked
-from fairtune.study.trial_plan import TuningCost, find_tuning_cost
 from fairtune.tasks import TaskFacts
 
 Estimate = Annotated[

@@ -6,9 +6,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
@@ -149,11 +149,13 @@ class Suite:
 
     Args:
         label: what messages call its file.
+        profiles: that the file has.
     """
 
     name: str
     studies: tuple[SuiteStudy, ...]
     label: str
+    profiles: tuple[str, ...]
 
     @property
     def reference(self) -> str:
@@ -161,18 +163,9 @@ class Suite:
         return self.studies[0].study.compare.to
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """What a study is made of: a file, or the suite's own fields, with at most a task and a model of its lists."""
-
-    path: Path
-    listed: ListedStudy | None
-    parts: tuple[tuple[Path, ListedTask | ListedModel], ...] = ()
-
-    @property
-    def group(self) -> str | None:
-        entries = [part for _, part in self.parts] if self.parts else [self.listed]
-        return next((found for one in entries if (found := getattr(one, "group", None))), None)
+Entry = ListedTask | ListedModel
+Cell = tuple[Path, ListedStudy | None, tuple[tuple[Path, Entry], ...]]
+"""Where a study is named, its file (without, the suite's own fields are it), and its task and model of the suite's lists."""
 
 
 def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Suite:
@@ -194,29 +187,26 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
         apply_profile(written, profile, "suite")
     suite = _validated(written)
     problems, found = list[Problem](), dict[str, SuiteStudy]()
-    for cell in _cells(suite, written):
-        where = written.where(cell.path)
+    for path, listed, parts in _cells(suite, written):
+        where = written.where(path)
         try:
-            own = _written(suite, cell, written)
+            own = _written(suite, listed, parts, path, written)
             study = load_study(own, overrides)
             take_changes(own, overrides)
         except ConsentNeeded:
             raise
-        except StudyError as error:  # what has no line of its own gets that of the suite
-            own_line = [one.where and not one.where.startswith("--profile") for one in error.problems]
-            problems += [
-                one if has else Problem(where, one.path, one.message)
-                for one, has in zip(error.problems, own_line, strict=True)
-            ]
-        except FairtuneError as error:
-            problems.append(Problem(where, "", str(error)))
+        except FairtuneError as error:  # what has no line of its own gets that of the suite
+            own_problems = error.problems if isinstance(error, StudyError) else [Problem("", "", str(error))]
+            lineless = [one.where.startswith("--profile") or not one.where for one in own_problems]
+            problems += [replace(p, where=where) if no else p for p, no in zip(own_problems, lineless, strict=True)]
         else:
-            key = dotted(cell.path) if len(cell.parts) < 2 else ", ".join(dotted(path) for path, _ in cell.parts)
-            found[key] = SuiteStudy(study, own, cell.group, where)
-    problems = problems or [*_cell_problems(found)] or _arm_problems(found, written.label)
+            group = next((one.group for _, one in parts if isinstance(one, ListedModel)), None)
+            key = ", ".join(dotted(one) for one, _ in parts) or dotted(path)
+            found[key] = SuiteStudy(study, own, listed.group if listed and not parts else group, where)
+    problems = problems or [*_cell_problems(found)] or [*_arm_problems(found, written.label)]
     if problems:
         raise StudyError(list(dict.fromkeys(problems)))
-    return Suite(suite.suite, tuple(found.values()), written.label)
+    return Suite(suite.suite, tuple(found.values()), written.label, tuple(suite.profiles))
 
 
 def _validated(written: Written) -> SuiteFile:
@@ -232,50 +222,49 @@ def _validated(written: Written) -> SuiteFile:
         with ruled_by(_schema()):
             raise StudyError(problems_of(error.errors(), written)) from None
     crossed = [name for name in ("study", "tasks", "models") if data.get(name)]
-    wrong: tuple[str, str] | None = None
+    field, message = "", ""
     if suite.studies and crossed:
-        message = f"`studies` lists whole studies, and `{crossed[0]}` is for one study over tasks and models"
-        wrong = crossed[0], f"{message}; keep one of them"
+        field, message = (
+            crossed[0],
+            f"`studies` lists whole studies, and `{crossed[0]}` is for one study over tasks and models",
+        )
+        message += "; keep one of them"
     elif not (suite.studies or suite.tasks or suite.models):
         close = [nearest(name, ("studies", "tasks", "models")) for name in data if name not in OWN_FIELDS]
         message = "found neither `studies` nor `tasks` and `models`, or they are empty; a suite needs one of them."
-        wrong = "", message + next(filter(None, close), "")
+        message += next(filter(None, close), "")
     elif suite.profile is not None and not suite.studies and suite.study is None:
-        message = (
-            "there is no study file to read with it: the study's fields stand here; put the changes under `profiles`"
-        )
-        wrong = "profile", message
+        field, message = "profile", "there is no study file to read with it: the study's fields stand here"
+        message += "; put the changes under `profiles`"
     elif (count := max(1, len(suite.tasks)) * max(1, len(suite.models))) > MOST_CELLS:
-        wrong = "tasks", f"{count} studies; at most {MOST_CELLS} are read"
-    if wrong:
-        raise StudyError([Problem(written.where((wrong[0] or "studies",)), *wrong)])
+        field, message = "tasks", f"{count} studies; at most {MOST_CELLS} are read"
+    if message:
+        raise StudyError([Problem(written.where((field or "studies",)), field, message)])
     return suite
 
 
-def _cells(suite: SuiteFile, written: Written) -> list[_Cell]:
+def _cells(suite: SuiteFile, written: Written) -> list[Cell]:
     """Every study of the list, or one for each task and model."""
     if suite.studies:
-        return [_Cell(("studies", place), listed) for place, listed in enumerate(suite.studies)]
-    problems = []
-    for field, entries in (("tasks", suite.tasks), ("models", suite.models)):
+        return [(("studies", place), listed, ()) for place, listed in enumerate(suite.studies)]
+    problems, lists = [], list[list[tuple[Path, Entry]]]()
+    fields: dict[str, tuple[Entry, ...]] = {"tasks": suite.tasks, "models": suite.models}
+    for field, entries in fields.items():
         names = [_called(entry) for entry in entries]
         for place, name in enumerate(names):
-            first = names.index(name)
-            if name is None or first < place:
+            path, first, message = (field, place), names.index(name), ""
+            if name is None:
+                message = "needs a `name`, after which its studies are called"
+            elif first < place:
                 message = f"'{name}' is {field}[{first}] already; name each once, or give one of them another `name`"
-                message = "needs a `name`, after which its studies are called" if name is None else message
-                problems.append(written.problem((field, place), message))
+            problems += [written.problem(path, message)] if message else []
+        lists += [[((field, place), entry) for place, entry in enumerate(entries)]] if entries else []
     if problems:
         raise StudyError(problems)
-    lists = [
-        [((field, place), entry) for place, entry in enumerate(entries)]
-        for field, entries in (("tasks", suite.tasks), ("models", suite.models))
-        if entries
-    ]
-    return [_Cell(parts[0][0], suite.study, parts) for parts in product(*lists)]
+    return [(parts[0][0], suite.study, parts) for parts in product(*lists)]
 
 
-def _called(entry: ListedTask | ListedModel) -> str | None:
+def _called(entry: Entry) -> str | None:
     """What studies of an entry are called after; None where it has to be said."""
     value = entry.task if isinstance(entry, ListedTask) else entry.model
     if entry.name or not isinstance(value, str):
@@ -284,28 +273,30 @@ def _called(entry: ListedTask | ListedModel) -> str | None:
     return re.sub(r"[^A-Za-z0-9_+-]+", "-", text).strip("-") or "x"
 
 
-def _written(suite: SuiteFile, cell: _Cell, written: Written) -> Written:
+def _written(
+    suite: SuiteFile, listed: ListedStudy | None, parts: Sequence[tuple[Path, Entry]], path: Path, written: Written
+) -> Written:
     """A study as it was written, with the changes that the suite makes to it."""
-    if cell.listed is not None:
-        found = _read(cell.listed, suite.profile, written)
-        _change(found, cell.listed.set, written, ("study",) if cell.parts else cell.path)
+    if listed is not None:
+        found = _read(listed, suite.profile, written)
+        _change(found, listed.set, written, ("study",) if parts else path)
     else:
         data = {name: value for name, value in written.data.items() if name not in OWN_FIELDS}
-        places = {path: where for path, where in written.places.items() if not path or path[0] not in OWN_FIELDS}
+        places = {place: where for place, where in written.places.items() if not place or place[0] not in OWN_FIELDS}
         found = Written(plain_copy(data), places, written.label, written.base)
         take_changes(found)
-    if not cell.parts:
-        return found
-    for path, entry in cell.parts:
+    names = [suite.suite]
+    for place, entry in parts:
         name = "task" if isinstance(entry, ListedTask) else "model"
         own = entry.model_dump(mode="json", include={name}, exclude_unset=True)[name]
-        if isinstance(getattr(entry, name), FileTask):
+        if name == "task" and isinstance(own, dict):
             own["name"] = entry.name
-        _put(found, name, own, written.places.get(path, written.label))
-        _change(found, entry.set, written, path)
-    names = [suite.suite, *(_called(entry) or "" for _, entry in cell.parts)]
-    _put(found, "study", "-".join(names)[:LONGEST_NAME], written.places.get(("suite",), written.label))
-    found.data.pop("profiles", None)
+        _put(found, name, own, written.places.get(place, written.label))
+        _change(found, entry.set, written, place)
+        names.append(_called(entry) or "")
+    if parts:
+        _put(found, "study", "-".join(names)[:LONGEST_NAME], written.places.get(("suite",), written.label))
+        found.data.pop("profiles", None)
     return found
 
 
@@ -344,8 +335,8 @@ def _cell_problems(cells: Mapping[str, SuiteStudy]) -> Iterator[Problem]:
     """Two studies of one name, two tasks of one name, and a task twice with one model."""
     names, files, pairs = dict[str, str](), dict[str, tuple[str, str]](), dict[tuple[str, str], str]()
     for key, cell in cells.items():
-        study, task = cell.study, task_name(cell.study)
-        own, pair = "" if isinstance(study.task, str) else study.task.train, (task, model_name(study))
+        study, task, model = cell.study, task_name(cell.study), model_name(cell.study)
+        own = "" if isinstance(study.task, str) else study.task.train
         other, first = files.setdefault(task, (own, key))
         if (same := names.setdefault(study.study, key)) != key:
             message = f"the study '{study.study}' is {same} already; studies of one name would share their runs. "
@@ -355,26 +346,23 @@ def _cell_problems(cells: Mapping[str, SuiteStudy]) -> Iterator[Problem]:
                 f"its task is called '{task}' as that of {first}, but has other files; give each task its own `name`"
             )
             yield Problem(cell.where, key, message)
-        elif (same := pairs.setdefault(pair, key)) != key:
-            message = f"{task} with {pair[1]} is {same} already; a task counts once with a model; leave out one of them"
+        elif (same := pairs.setdefault((task, model), key)) != key:
+            message = f"{task} with {model} is {same} already; a task counts once with a model; leave out one of them"
             yield Problem(cell.where, key, message)
 
 
-def _arm_problems(cells: Mapping[str, SuiteStudy], label: str) -> list[Problem]:
+def _arm_problems(cells: Mapping[str, SuiteStudy], label: str) -> Iterator[Problem]:
     """Different references, and arms of which no two studies have one."""
-    references: dict[str, str] = {}
-    for key, cell in cells.items():
-        references.setdefault(cell.study.compare.to, key)
-    if len(references) > 1:
-        listed = "; ".join(f"{arm} in {key}" for arm, key in references.items())
-        message = f"the studies are compared to different arms ({listed}); one arm must be the reference of all: see `compare.to`"
-        return [Problem(label, "", message)]
+    references = {cell.study.compare.to: key for key, cell in reversed(list(cells.items()))}
     others = {key: [arm for arm in cell.study.arms if arm not in references] for key, cell in cells.items()}
-    if len(cells) < 2 or max(Counter(arm for arms in others.values() for arm in arms).values(), default=0) > 1:
-        return []
-    nothing = f"no arm but {one_of(references)} is in two studies or more, so there is nothing to say over tasks"
-    listed = "; ".join(f"{key}: {one_of(arms)}" for key, arms in others.items())
-    return [Problem(label, "", f"{nothing}. Arms are matched by name: {listed}")]
+    if len(references) > 1:
+        listed = "; ".join(f"{arm} in {key}" for arm, key in reversed(list(references.items())))
+        begin = f"the studies are compared to different arms ({listed})"
+        yield Problem(label, "", f"{begin}; one arm must be the reference of all: see `compare.to`")
+    elif len(cells) > 1 and max(Counter(chain(*others.values())).values(), default=0) < 2:
+        begin = f"no arm but {one_of(references)} is in two studies or more, so there is nothing to say over tasks"
+        listed = "; ".join(f"{key}: {one_of(arms)}" for key, arms in others.items())
+        yield Problem(label, "", f"{begin}. Arms are matched by name: {listed}")
 
 
 def task_name(study: Study) -> str:
@@ -394,45 +382,33 @@ def is_suite(source: StudySource) -> bool:
     return "suite" in read_source(source).data
 
 
-@dataclass(frozen=True)
-class CheckedSuite:
-    """A suite that is right.
-
-    Args:
-        absent: what its studies name that is not on this machine, each once.
-    """
-
-    suite: Suite
-    profiles: tuple[str, ...]
-    absent: tuple[Problem, ...]
-
-
-def check_suite(source: StudySource) -> CheckedSuite:
+def check_suite(source: StudySource) -> tuple[Suite, list[Problem]]:
     """Check a suite file with each of its profiles, every study of it, and the files and models that those name.
+
+    Returns:
+        The suite without a profile, and what its studies name that is not on this machine, each once.
 
     Raises:
         StudyError: with every problem found, each once.
     """
     profiles = read_source(source, "suite").data.get("profiles")
-    names = tuple(profiles) if isinstance(profiles, dict) else ()
     problems, absent, suites = list[Problem](), dict[str, Problem](), list[Suite]()
-    for profile in (None, *names):
+    for profile in (None, *(profiles if isinstance(profiles, dict) else ())):
         called, found = "" if profile is None else f"profile {profile}: ", list[Problem]()
         try:
-            suites.append(suite := load_suite(source, profile=profile))
+            suites.append(load_suite(source, profile=profile))
         except StudyError as error:
             found = error.problems
-        else:
-            for cell in suite.studies:
-                alone = cell.source.copy()
-                alone.data.pop("profiles", None)  # the other profiles of its file are none of the suite's
-                try:
-                    check_file(alone)
-                except StudyError as error:
-                    found += error.problems
-                absent |= {one.message: one for one in find_absences(alone)}
+        for cell in suites[-1].studies if not found else ():
+            alone = cell.source.copy()
+            alone.data.pop("profiles", None)  # the other profiles of its file are none of the suite's
+            try:
+                check_file(alone)
+            except StudyError as error:
+                found += error.problems
+            absent |= {one.message: one for one in find_absences(alone)}
         known = {problem.message for problem in problems}
         problems += [Problem(p.where, called + p.path, p.message) for p in found if p.message not in known]
     if problems:
         raise StudyError(problems)
-    return CheckedSuite(suites[0], names, tuple(absent.values()))
+    return suites[0], list(absent.values())
