@@ -36,7 +36,7 @@ from fairtune.settings.sections import (
     is_nullable,
     optional_fields,
 )
-from fairtune.settings.track import Tracked, add_tracker_names
+from fairtune.settings.track import Tracked
 from fairtune.settings.tune import Tune
 from fairtune.settings.values import (
     LONGEST_NAME,
@@ -258,5 +258,4 @@ def study_json_schema() -> dict[str, Any]:
     schema["$defs"]["MethodUse"] = methods
     schema["$defs"]["Arm"]["properties"]["methods"]["items"] = {"$ref": "#/$defs/MethodUse"}
     add_named_arms(schema)
-    add_tracker_names(schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "fairtune study"}
