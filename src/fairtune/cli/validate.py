@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from fairtune.cli.command import AllowPlugins, AsJson, console, print_json, reading_study, report_errors
+from fairtune.core.numbers import plural
 from fairtune.study.problems import Problem
 from fairtune.study.study_file import check_file, find_absences
 from fairtune.study.suite_file import Suite, check_suite, is_suite
@@ -35,7 +36,7 @@ def validate(file: File, allow_plugins: AllowPlugins = False, as_json: AsJson = 
         print_json({**answer, "not_here": [asdict(problem) for problem in absent]})
         return
     arms, seeds = len(study.arms), len(study.seeds)
-    counts = f"{_many(arms, 'arm')} x {_many(seeds, 'seed')} = {_many(arms * seeds, 'run')}"
+    counts = f"{plural(arms, 'arm')} x {plural(seeds, 'seed')} = {plural(arms * seeds, 'run')}"
     _tell(file, counts, study.profiles, absent)
 
 
@@ -47,12 +48,8 @@ def _show_suite(file: Path, found: Suite, absent: Sequence[Problem], as_json: bo
         return
     runs = sum(len(one.study.arms) * len(one.study.seeds) for one in found.studies)
     tasks = len({str(one.study.task) for one in found.studies})
-    counts = f"A suite of {len(names)} {'study' if len(names) == 1 else 'studies'} on {_many(tasks, 'task')}, {_many(runs, 'run')}"
+    counts = f"A suite of {plural(len(names), 'study', 'studies')} on {plural(tasks, 'task')}, {plural(runs, 'run')}"
     _tell(file, counts, found.profiles, absent)
-
-
-def _many(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _tell(file: Path, counts: str, profiles: Iterable[str], absent: Iterable[Problem]) -> None:

@@ -112,7 +112,7 @@ def size_text(size: float) -> str:
     return f"{size / 1e9:.1f} GB"
 
 
-def counted(count: int, noun: str, nouns: str = "") -> str:
+def plural(count: int, noun: str, nouns: str = "") -> str:
     """`1 run`, `1,200 runs`.
 
     Args:

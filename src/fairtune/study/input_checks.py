@@ -29,7 +29,7 @@ from fairtune.tasks import Task
 from fairtune.tasks.catalogue import task_names, unknown
 from fairtune.tasks.class_samples import require_per_class
 from fairtune.tasks.corpora import corpus_names
-from fairtune.tasks.definitions import ALIASES, DEFINITIONS
+from fairtune.tasks.definitions import ALIASES, CATALOGUE, TITLES
 from fairtune.tasks.descriptions import descriptions
 from fairtune.tasks.published import is_kept
 from fairtune.tasks.splits import fixed_sample
@@ -64,9 +64,8 @@ def absences(data: Mapping[str, Any], base: FilePath) -> Iterator[Fault]:
 
 
 def _is_kept(name: str) -> bool:
-    definition = next((task for task in DEFINITIONS if task.name == name), None)
     try:
-        return definition is not None and is_kept(definition)
+        return name in CATALOGUE and name != TITLES.name and is_kept(CATALOGUE[name])
     except DataError:
         return False
 

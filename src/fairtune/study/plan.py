@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from fairtune.core import __version__
 from fairtune.core.cautions import Caution
 from fairtune.core.plugin_files import Plugin
 from fairtune.core.plugins import plugin_of
-from fairtune.core.version import __version__
 from fairtune.methods.registry import method_plugin
 from fairtune.models.attention_layouts import registered_layouts
 from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples

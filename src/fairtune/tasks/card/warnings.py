@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairtune.core.errors import one_of
-from fairtune.core.numbers import as_percent, counted
+from fairtune.core.numbers import as_percent, plural
 from fairtune.ledger.data_card import DataCard, Overlap, SplitCard
 
 MOST_REPEATED = 0.01
@@ -70,7 +70,7 @@ def _split(name: str, split: SplitCard) -> Iterator[str]:
         )
     if split.empty:
         yield (
-            f"{counted(split.empty, f'{name} row has', f'{name} rows have')} an empty text, for which a model can only guess "
+            f"{plural(split.empty, f'{name} row has', f'{name} rows have')} an empty text, for which a model can only guess "
             "the label. Fill or remove them if the data is yours."
         )
 

@@ -6,21 +6,20 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import sha256_of
+from fairtune.tasks.definitions import TITLES
 from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.reading.shards import file_identity
-from fairtune.tasks.splits import ExampleColumns, by_hash, make_split, read_labels
+from fairtune.tasks.splits import by_hash, make_split, read_labels
 from fairtune.tasks.stores import MIRROR, mirror_folder
 from fairtune.tasks.task import Task
 from fairtune.tasks.task_cache import prepared
 from fairtune.tasks.titles.files import read_titles, write_made
 from fairtune.tasks.titles.made_titles import MadeTitle, make_titles
 
-NAME, METRIC = "titles", "f1"
-JUDGED = "citeseerx.jsonl.gz"
-"""The file of the mirror's folder `titles` that is reported; all the others hold correct titles."""
-ROWS, SEED, HELD_OUT = 20_000, 0, 0.05
-COLUMN = ExampleColumns(("title",), "label", {"0": 0, "1": 1}, ("wrong", "correct"))
+NAME, JUDGED = TITLES.name, f"{TITLES.test}.jsonl.gz"
+"""The mirror's folder, and the file in it that is reported; all the others hold correct titles."""
+ROWS, SEED = 20_000, 0
 
 
 def titles() -> Task:
@@ -29,18 +28,19 @@ def titles() -> Task:
 
     def make(aside: Path) -> Task:
         write_made(aside / "made.jsonl", made_titles())
-        rows = read_rows(aside / "made.jsonl", COLUMN.text, COLUMN.label, aside / "made.rows", "kind")
-        parts = by_hash(rows, COLUMN.text, {"validation": HELD_OUT})
-        parts["test"] = read_rows(judged, COLUMN.text, COLUMN.label, aside / "judged.rows")
-        _, spellings = read_labels(parts, COLUMN.label, list(COLUMN.numbers))
-        splits = {name: make_split(part, COLUMN.spelled(spellings), name, aside) for name, part in parts.items()}
+        text, label = TITLES.text, TITLES.label
+        rows = read_rows(aside / "made.jsonl", text, label, aside / "made.rows", "kind")
+        parts = by_hash(rows, text, TITLES.shares)
+        parts["test"] = read_rows(judged, text, label, aside / "judged.rows")
+        _, numbers = read_labels(parts, label, ["0", "1"])
+        splits = {name: make_split(part, text, label, numbers, name, aside) for name, part in parts.items()}
         sources = one_of(file.name.partition(".")[0] for file in correct)
         made = f"local mirror; {ROWS:,} titles made of {sources}, seed {SEED}"
-        return Task(NAME, METRIC, COLUMN.names, splits, f"{made}; reported on {JUDGED.partition('.')[0]}")
+        return Task(NAME, TITLES.metric, TITLES.labels, splits, f"{made}; reported on {TITLES.test}")
 
     held = [file_identity(file) for file in (judged, *correct)]
     makers = [sha256_of(file) for file in sorted(Path(__file__).parent.glob("*.py"))]  # others make other titles
-    return without_duplicates(prepared([NAME, ROWS, SEED, HELD_OUT, held, makers], make))
+    return without_duplicates(prepared([NAME, ROWS, SEED, TITLES.shares, held, makers], make))
 
 
 def made_titles() -> list[MadeTitle]:
