@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
 from fairtune.settings.values import MOST_STEPS, Count, Section, Whole
 
@@ -21,14 +21,7 @@ class FewLabels(Section):
     )
 
 
-def _kind(value: Any) -> str:
-    return "<few>" if isinstance(value, dict | FewLabels) else "<count>"
-
-
-Examples = Annotated[
-    Annotated[Whole, Field(ge=2, le=MOST_STEPS), Tag("<count>")] | Annotated[FewLabels, Tag("<few>")],
-    Discriminator(_kind),
-]
+Examples = Annotated[Whole, Field(ge=2, le=MOST_STEPS)] | FewLabels
 """How many training examples are used: a number of them, or a number of each class."""
 
 

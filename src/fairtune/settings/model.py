@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
 from fairtune.settings.values import LONGEST_NAME, Number, Place, Section, Whole
 
@@ -35,12 +35,6 @@ class TrainedTokenizer(Section):
     train: VocabularySize = Field(description="Size of the vocabulary that is learned from the training text.")
 
 
-def _tag(value: object) -> str:
-    return "<name>" if isinstance(value, str) else "<fields>"
-
-
 ModelName = Annotated[Place, Field(title="a name, a folder or a hub id")]
-Model = Annotated[Annotated[ModelName, Tag("<name>")] | Annotated[PresetModel, Tag("<fields>")], Discriminator(_tag)]
-Tokenizer = Annotated[
-    Annotated[ModelName, Tag("<name>")] | Annotated[TrainedTokenizer, Tag("<fields>")], Discriminator(_tag)
-]
+Model = ModelName | PresetModel
+Tokenizer = ModelName | TrainedTokenizer
