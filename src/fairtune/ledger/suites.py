@@ -83,8 +83,9 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
     """
     file = suite_folder(runs, suite) / HISTORY
     try:
-        found = read_sealed(file).get("history")
+        found: list[dict[str, Any]] = read_sealed(file).get("history") or []
         _history.validate_python(found)
+        return found
     except FileNotFoundError:
         return []
     except ValidationError:
@@ -94,8 +95,6 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
             f"{file} {explain(error)}: when the suite was put together is not known. Bring it back, or delete it to begin a new "
             "record."
         ) from None
-    history: list[dict[str, Any]] = found
-    return history
 
 
 def suite_names(runs: Path) -> list[str]:
