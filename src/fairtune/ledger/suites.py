@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -83,9 +83,9 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
     """
     file = suite_folder(runs, suite) / HISTORY
     try:
-        found: list[dict[str, Any]] = read_sealed(file).get("history") or []
+        found = read_sealed(file).get("history")
         _history.validate_python(found)
-        return found
+        return cast(list[dict[str, Any]], found)
     except FileNotFoundError:
         return []
     except ValidationError:
