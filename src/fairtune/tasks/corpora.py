@@ -13,9 +13,9 @@ from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.tasks.definitions import TEXTS, DataSet, PackageData, TextDefinition
-from fairtune.tasks.reading.formats import check_columns
-from fairtune.tasks.reading.row_batch import checked_texts
-from fairtune.tasks.reading.shards import file_identity, shard_batches
+from fairtune.tasks.reading.columns import check_columns
+from fairtune.tasks.reading.files import file_identity
+from fairtune.tasks.reading.reader import checked_texts, shard_batches
 from fairtune.tasks.registry import registered_tasks
 from fairtune.tasks.stores import (
     MIRROR,

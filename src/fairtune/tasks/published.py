@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError
 from fairtune.tasks.definitions import MOVIE_REVIEWS, Definition
+from fairtune.tasks.reading.files import file_identity
 from fairtune.tasks.reading.rows import Rows, read_rows
-from fairtune.tasks.reading.shards import file_identity
 from fairtune.tasks.splits import (
     ExampleColumns,
     by_hash,

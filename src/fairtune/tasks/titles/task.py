@@ -8,8 +8,8 @@ from pathlib import Path
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import sha256_of
 from fairtune.tasks.duplicates import without_duplicates
+from fairtune.tasks.reading.files import file_identity
 from fairtune.tasks.reading.rows import read_rows
-from fairtune.tasks.reading.shards import file_identity
 from fairtune.tasks.splits import (
     ExampleColumns,
     by_hash,
