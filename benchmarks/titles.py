@@ -26,8 +26,8 @@ from fairtune.study.study_file import load_study
 from fairtune.tasks import Split, Task, load_task
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.text_hashes import unit_hash
-from fairtune.tasks.titles.corruption import CORRECT
-from fairtune.tasks.titles.made_titles import kinds
+from fairtune.tasks.titles.grammar import KINDS
+from fairtune.tasks.titles.made_titles import CORRECT
 from fairtune.tasks.titles.task import made_titles
 
 STUDY = Path(__file__).parents[1] / "studies" / "titles.yaml"
@@ -110,7 +110,7 @@ def _print_made(folders: list[Path]) -> None:
     names = np.array([made[row - 1].kind for row in rows])
     right = np.mean([_right(folder, "validation") for folder in folders], axis=0)
     print("| kind of made title (validation) | n | classified rightly, % |\n|---|---|---|")
-    for name in (CORRECT, *kinds()):
+    for name in (CORRECT, *KINDS):
         members = names == name
         if members.any():
             print(f"| {name} | {members.sum()} | {100 * right[members].mean():.0f} |")

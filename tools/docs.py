@@ -24,7 +24,8 @@ STUDY_INTRODUCTION = (
     "A study is one YAML file. Every field is here, with what it allows and its default; `fairtune help study FIELD` tells the "
     "same in the terminal, and `fairtune init my.csv` writes a first study for your data. An editor checks a study as you write "
     "it, if its first line is `# yaml-language-server: $schema=fairtune-study.schema.json`; `fairtune schema` prints that file. "
-    "Any field can be changed for one command: `fairtune run my.yaml --set train.epochs=2`."
+    "Any field can be changed for one command: `fairtune run my.yaml --set train.epochs=2`, an entry of a list by its number: "
+    "`--set arms.mine.methods.0.focal.gamma=3`."
 )
 CLI_INTRODUCTION = (
     "`fairtune` alone says what to do first, `fairtune --help` lists the verbs, `fairtune VERB --help` explains one. Where "

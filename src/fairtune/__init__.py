@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fairtune.core.version import __version__
+from fairtune.core import __version__
 
 if TYPE_CHECKING:
     from fairtune.analysis.results import Results

@@ -33,8 +33,7 @@ from fairtune.study.arm_choice import choose_arms, require_arms
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.schema import Study
 from fairtune.study.study_file import StudySource, load_study
-from fairtune.study.suite_checks import model_name, task_name
-from fairtune.study.suite_file import Suite, SuiteStudy, load_suite
+from fairtune.study.suite_file import Suite, SuiteStudy, load_suite, model_name, task_name
 from fairtune.tasks.corpora import is_text
 from fairtune.tasks.descriptions import descriptions
 

@@ -13,8 +13,7 @@ from fairtune.analysis.figure_sentences import check_record, sections, title_sen
 from fairtune.core.errors import FairtuneError
 from fairtune.settings.bands import known_seed_sd
 from fairtune.settings.reported_splits import reported_split, reported_tasks
-from fairtune.tasks.definitions import DEFINITIONS
-from fairtune.tasks.descriptions import JUDGED_ROWS
+from fairtune.tasks.definitions import CATALOGUE
 
 
 @pytest.mark.parametrize(
@@ -185,7 +184,7 @@ def test_a_size_that_is_given_counts_and_the_task_still_gives_its_deviation() ->
 
 
 def test_sizes_are_those_of_the_catalogue() -> None:
-    sizes = {one.name: {*one.data.rows.values()} for one in DEFINITIONS} | {"titles": {JUDGED_ROWS}}
+    sizes = {name: {*task.data.rows.values()} for name, task in CATALOGUE.items()}
     for task in reported_tasks():
         found = reported_split(task)
         assert found is not None

@@ -218,7 +218,11 @@ def test_ctrl_c_waits_until_rows_are_written(tmp_path: Path, monkeypatch: pytest
         ("a.jsonl", '{"text": "\\ud83d"}', "row 1: .* half a character"),
         ("a.parquet", "none", "not a readable Parquet file"),
         ("a.csv.gz", "none", "gzip file is damaged"),
-        ("a.xlsx", "none", r"unknown format '.xlsx'; allowed: .csv, .tsv, .jsonl, .parquet, .txt, each also .gz. Or say"),
+        (
+            "a.xlsx",
+            "none",
+            r"unknown format '.xlsx'; allowed: .csv, .tsv, .jsonl, .parquet, .txt, each also .gz. Or say",
+        ),
     ],
 )
 def test_bad_files_are_refused_in_a_sentence(name: str, content: str, expected: str, tmp_path: Path) -> None:

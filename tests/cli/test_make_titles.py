@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from fairtune.cli.app import app
 from fairtune.settings.file_task import FileTask
 from fairtune.tasks import load_task
-from fairtune.tasks.titles import kinds
+from fairtune.tasks.titles import KINDS
 
 
 def call(*words: object) -> Any:
@@ -57,7 +57,7 @@ def test_the_answer_shows_every_kind_with_an_example(tmp_path: Path, titles: Pat
     rows = [json.loads(line) for line in (tmp_path / "made.jsonl").read_text().splitlines()]
     assert list(rows[0]) == ["title", "label", "kind", "original"]
     counts = Counter(row["kind"] for row in rows)
-    for name in ("correct", *kinds()):
+    for name in ("correct", *KINDS):
         assert f"{name} {counts[name]}" in squeezed(answer.output)
     assert f"made.jsonl: {len(rows)} rows, from 700 titles, seed 0" in squeezed(answer.output)
 
@@ -74,7 +74,7 @@ def test_json(tmp_path: Path, titles: Path) -> None:
 def test_help_lists_the_kinds() -> None:
     assert "`fairtune help titles` lists the kinds" in squeezed(call("--help").output)
     shown = squeezed(CliRunner().invoke(app, ["help", "titles"]).output)
-    for kind in kinds().values():
+    for kind in KINDS.values():
         assert f"{kind.name} ({kind.weight:g}) {kind.help[:30]}" in shown
 
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from inspect import isfunction
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.made_plugin import ADDS
 from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
+from fairtune.core.plugin_files import STATE
+from fairtune.core.plugins import forget_plugin
 from fairtune.methods.arms import named_arms
+from fairtune.methods.base import Method
+from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import registered
 from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml
@@ -116,6 +124,44 @@ def test_an_unknown_name_is_reported_with_the_nearest_and_exit_code_2(name: str,
     assert expected in json.loads(as_json.stdout)["error"]
 
 
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A study file whose arms use a method of the module beside it."""
+    monkeypatch.setenv(STATE, str(tmp_path / "state"))
+    (tmp_path / "mine_alone.py").write_text(ADDS.format(name="mine_alone"))
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        "study: s\ntask: t\nmodel: m\nplugins: [mine_alone]\narms: {baseline: {}, x: {methods: [mine_alone]}}\n"
+    )
+    yield str(file)
+    forget_plugin("mine_alone")
+
+
+def test_a_plug_in_that_a_study_names_is_shown_once_it_is_allowed(study: str) -> None:
+    refused = call("mine_alone", "--study", study)
+    assert refused.exit_code == 2
+    assert "mine_alone.py" in refused.output
+    assert "mine_alone" not in registered(), "nothing was executed"
+    assert "--study FILE" in call("mine_alone").output
+    shown = squeezed(call("mine_alone", "--study", study, "--allow-plugins").output)
+    assert "A method that does nothing." in shown
+    assert "mine_alone.py" in shown
+    helped = CliRunner().invoke(app, ["help", "study", "mine_alone", "--study", study])
+    assert (helped.exit_code, helped.output.splitlines()[0]) == (0, "mine_alone")
+
+
+def test_the_hooks_of_a_method_are_all_explained() -> None:
+    docs = {doc["name"]: doc for doc in json.loads(call("--hooks", "--json").output)}
+    for owner in (Method, MethodConfig):
+        hooks = [name for name, value in vars(owner).items() if not name.startswith("_") and isfunction(value)]
+        assert [name for name in hooks if not docs[f"{owner.__name__}.{name}"]["help"]] == []
+    assert docs["Method.after_step"]["signature"] == "after_step(self, moment: Moment) -> None"
+    assert "seed" in docs["Method"]["help"]
+    assert {"Moment", "Step", "Declared", "MethodConfig.clash"} <= docs.keys()
+    shown = call("--hooks").output
+    assert all(doc["signature"] in shown for doc in docs.values())
+
+
 def test_output_is_plain_where_it_is_no_terminal_and_where_colour_is_not_wanted() -> None:
     assert "\x1b[" not in call().output
     coloured = call(FORCE_COLOR="1", TERM="xterm-256color").output
@@ -123,7 +169,7 @@ def test_output_is_plain_where_it_is_no_terminal_and_where_colour_is_not_wanted(
     assert "\x1b[36m" not in call(FORCE_COLOR="1", TERM="xterm-256color", NO_COLOR="1").output
 
 
-@pytest.mark.parametrize("words", [[], ["orthogonal_qk"], ["oelm-freeze"], ["--json"], ["nothing"]])
+@pytest.mark.parametrize("words", [[], ["orthogonal_qk"], ["oelm-freeze"], ["--json"], ["--hooks"], ["nothing"]])
 def test_it_does_not_import_torch(words: list[str]) -> None:
     code = (
         "import sys; from fairtune.cli.app import app\n"

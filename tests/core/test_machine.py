@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.warm import warm_run
 
 from fairtune.core import machine
 from fairtune.core.machine import PATIENT, available_cores, available_memory, wait_asleep
@@ -70,18 +69,3 @@ def test_without_affinity_the_cores_are_counted(
     monkeypatch.delattr(os, "process_cpu_count", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: counted)
     assert available_cores() == cores
-
-
-def test_texts_are_tokenised_where_there_is_no_affinity() -> None:
-    """As on macOS, with enough text that other processes help."""
-    code = (
-        "import os, sys\n"
-        "os.__dict__.pop('sched_getaffinity', None); os.__dict__.pop('process_cpu_count', None); os.cpu_count = lambda: 2\n"
-        "from fairtune.tasks.tokens import tokenization\n"
-        "tokenization.FEW_CHARACTERS = 1\n"
-        "from tests.tasks.made_tokenizers import STORIES, byte_level\n"
-        "batches = ([(text,) for text in STORIES[i : i + 10]] for i in range(0, 80, 10))\n"
-        "print(sum(len(piece.lengths) for piece in tokenization.tokenize(batches, byte_level())))"
-    )
-    done = warm_run([sys.executable, "-c", code], text=True)
-    assert done.stdout.split() == ["80"], done.stderr

@@ -109,7 +109,7 @@ def test_messages_of_libraries_are_written_out(
 def test_an_error_of_ours_is_written_out_too() -> None:
     """The whole command, since typer puts itself between."""
     ours = (
-        "import sys, fairtune.study.suite_validation as loading\n"
+        "import sys, fairtune.study.suite_file as loading\n"
         "def fail(_): raise RuntimeError('bad\\x1b[2J')\n"
         "loading.is_suite = fail\n"
         "sys.argv = ['fairtune', 'validate', 'a.yaml']\n"

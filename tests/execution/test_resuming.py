@@ -155,9 +155,6 @@ def test_asked_to_stop_in_any_phase_a_run_saves_and_goes_on(
             raise Stopped
 
     if phase == "tokenising":
-        from fairtune.tasks.tokens import encoded_splits as encoding
-
-        encoding._opened.clear()
         monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path / "empty"))
     with pytest.raises(Stopped):
         perform_here(stopped, check_stop)

@@ -16,7 +16,7 @@ from fairtune.methods.base import Method
 from fairtune.methods.config import MethodConfig
 from fairtune.methods.registry import create_method, parse_method_use, register, registered
 from fairtune.settings.values import ArmName
-from fairtune.study import fields, fragments
+from fairtune.study import allowed, fields
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
 from tests.warm import light_run
@@ -55,7 +55,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     monkeypatch.setattr(arms, "_arms", dict(arms._arms))
     yield
-    fragments._schema.cache_clear()
+    allowed._study_schema.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_method_that_would_surprise_is_refused(made: Any, error: type[Exceptio
 
 def test_a_registered_method_can_be_used_in_a_study_at_once() -> None:
     made = register(method())
-    fragments._schema.cache_clear()
+    allowed._study_schema.cache_clear()
     arm = {"methods": [{"made_up": {"gamma": 3}}]}
     (use,) = load_study({"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}, "x": arm}}).methods("x")
     assert use.as_json() == {"made_up": {"gamma": 3.0}}

@@ -13,11 +13,11 @@ from made_ledger import QK, ArmSpec, MadeLedger
 
 from fairtune.analysis.results import Results
 from fairtune.analysis.selected_arms import only_arms
-from fairtune.core.latex import plain_latex
 from fairtune.report.content import ReportContent
 from fairtune.report.evidence import arm_rows, make_header
 from fairtune.report.figures.paper import COLUMN, figure_files
 from fairtune.report.latex import TABLES, LatexExporter, latex_table
+from fairtune.report.latex.plain import plain_latex
 from fairtune.report.latex.tables import scores_table, verdicts_table
 from fairtune.report.sections.forest.figure import draw_forest
 from fairtune.report.writer import write_report

@@ -41,7 +41,7 @@ def source(tiny_model: Path, tiny_task: Any) -> dict[str, Any]:
 @pytest.fixture
 def auto(tiny_model: Path, tiny_task: Any) -> int:
     task, model = load_task(tiny_task.as_study()), find_model(str(tiny_model))
-    return measure_lengths(task, model, tokenizer_folder(tiny_model)).covering
+    return measure_lengths(task, model.name, model.positions, tokenizer_folder(tiny_model)).covering
 
 
 def plan(source: dict[str, Any], *overrides: str) -> Plan:
@@ -117,7 +117,7 @@ def test_it_is_never_below_8(source: dict[str, Any], tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["aut", "3", "0", "-5", "12.5", "true", "[64]", "'64'"])
 def test_what_is_neither_a_length_nor_auto_is_refused(source: dict[str, Any], value: str) -> None:
     for place in ("train", "arms.oelm"):
-        with pytest.raises(StudyError, match="allowed: a whole number of at least 4, or `auto`") as caught:
+        with pytest.raises(StudyError, match="allowed: a whole number from 4 to 1,000,000, or `auto`") as caught:
             load_study(source, [f"{place}.max_length={value}"])
         assert len(caught.value.problems) == 1
         assert "Longest input in tokens" in str(caught.value)

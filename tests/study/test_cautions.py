@@ -66,10 +66,9 @@ def test_the_same_file_for_validation_and_test_is_refused(source: dict[str, Any]
     with pytest.raises(RefusedPlan) as refused:
         plan(source, task=task)
     text = str(refused.value)
-    assert "60 of the 60 test texts (100.0 %) are in the validation split too" in text
-    assert "selected on what is then reported" in text
+    assert "60 of the 60 test texts (100.0 %)" in text
     assert "dedupe" not in text, "it would leave nothing to select by"
-    assert text.endswith("`--force` runs it all the same, and the report will say so.")
+    assert "--force" in text
 
 
 @pytest.mark.parametrize(("rows", "grade"), [(6, "warning"), (7, "refusal")])
@@ -129,18 +128,37 @@ def test_all_refusals_are_told_at_once_and_cautions_change_no_hash(source: dict[
     assert plan(source, True).hash == plan(source).hash
 
 
-def test_arms_that_run_at_different_times_are_warned_about(source: dict[str, Any]) -> None:
-    caution = only(plan(source, order="sequential"))
-    assert (caution.code, caution.grade) == ("order-sequential", "warning")
-    assert "busier hour" in caution.why
-
-
-@pytest.mark.parametrize("seeds", [1, 2])
-def test_one_or_two_seeds_are_warned_about(source: dict[str, Any], seeds: int) -> None:
-    caution = only(plan(source, seeds=seeds))
-    assert (caution.code, caution.grade) == ("few-seeds", "warning")
-    assert ("settle nothing" if seeds == 2 else "no verdict at all") in caution.why
-    assert plan(source, seeds=3).cautions == ()
+@pytest.mark.parametrize(
+    ("changes", "code", "grade", "seen"),
+    [
+        ({"order": "sequential"}, "order-sequential", "warning", "sequential"),
+        ({"seeds": 1}, "few-seeds", "warning", "one seed"),
+        ({"seeds": 2}, "few-seeds", "warning", "two seeds"),
+        ({"seeds": 3}, None, None, ""),
+        (
+            {"arms": {**ARMS, "small": {"batch_size": 8, "accumulate": 4}}},
+            "unequal-steps",
+            "warning",
+            "small and baseline: batch_size 8 and 32 and accumulate 4 and 1",
+        ),
+        ({"arms": {**ARMS, "few": {"eval_examples": 20}}}, "unequal-scoring", "warning", "eval_examples 20 and none"),
+        (
+            {"arms": {"baseline": {"methods": QK}, "kept": {"methods": KEEP}, "plain": {}}},
+            "reference-methods",
+            "warning",
+            "orthogonal_qk",
+        ),
+        ({"compare": {"to": "oelm"}}, "reference-methods", "note", "orthogonal_qk"),
+        ({"arms": {**ARMS, "baseline-trainable": {}}}, "same-runs", "note", "baseline and baseline-trainable"),
+        ({"aa": True}, None, None, ""),
+    ],
+)
+def test_each_fault_of_a_design_gets_its_caution(
+    source: dict[str, Any], changes: dict[str, Any], code: str | None, grade: str | None, seen: str
+) -> None:
+    found = plan(source, **changes).cautions
+    assert [(caution.code, caution.grade) for caution in found] == ([(code, grade)] if code else [])
+    assert all(seen in caution.seen for caution in found)
 
 
 def test_a_reference_alone_with_its_settings_is_warned_about(source: dict[str, Any]) -> None:
@@ -157,7 +175,6 @@ def test_an_arm_without_control_is_warned_about_with_the_line_that_helps(source:
     caution = only(plan(source, arms=arms))
     assert (caution.code, caution.grade) == ("no-control", "warning")
     assert caution.seen.startswith("focal and fgm: lr is 0.0001, not 2e-05")
-    assert "method and lr cannot be told apart" in caution.why
     assert "`baseline-lr-1e-4: {lr: 1e-4}`" in caution.do
     assert "--add-controls" in caution.do
     assert plan(source, arms=arms, controls=True).cautions == ()
@@ -181,39 +198,11 @@ def test_new_and_frozen_weights_need_an_arm_that_only_freezes(source: dict[str, 
     assert plan(source, arms={"baseline": {}, "new": {"methods": [trainable]}}).cautions == ()
 
 
-def test_steps_of_unequal_work_are_warned_about(source: dict[str, Any]) -> None:
-    caution = only(plan(source, arms={**ARMS, "small": {"batch_size": 8, "accumulate": 4}}))
-    assert (caution.code, caution.grade) == ("unequal-steps", "warning")
-    assert caution.seen == "small and baseline: batch_size 8 and 32 and accumulate 4 and 1"
-
-
-def test_arms_scored_on_other_examples_are_warned_about(source: dict[str, Any]) -> None:
-    caution = only(plan(source, arms={**ARMS, "few": {"eval_examples": 20}}))
-    assert (caution.code, caution.grade) == ("unequal-scoring", "warning")
-
-
-def test_a_baseline_with_methods_is_warned_about(source: dict[str, Any]) -> None:
-    arms = {"baseline": {"methods": QK}, "kept": {"methods": KEEP}, "plain": {}}
-    caution = only(plan(source, arms=arms))
-    assert (caution.code, caution.grade) == ("reference-methods", "warning")
-    assert "orthogonal_qk" in caution.seen
-    chosen = only(plan(source, arms=ARMS, compare={"to": "oelm"}))
-    assert (chosen.code, chosen.grade) == ("reference-methods", "note"), "somebody's own choice"
-
-
-def test_two_arms_of_the_same_runs_are_noted(source: dict[str, Any]) -> None:
-    caution = only(plan(source, arms={**ARMS, "baseline-trainable": {}}))
-    assert (caution.code, caution.grade) == ("same-runs", "note")
-    assert "`aa: true`" in caution.do
-    assert plan(source, aa=True).cautions == ()
-
-
 def test_a_classifier_without_causal_mask_in_all_arms_is_noted(source: dict[str, Any]) -> None:
     gpt = {**source, **GPT, "train": {"max_length": 32}}
     both = {"baseline": {"attention": "bidirectional"}, "focal": {"attention": "bidirectional", "methods": ["focal"]}}
     caution = only(plan(gpt, arms=both))
     assert (caution.code, caution.grade) == ("bidirectional", "note")
-    assert "not a language model's attention" in caution.why
     some = plan(gpt, arms={**both, "causal": {"attention": "causal"}})
     assert "bidirectional" not in [found.code for found in some.cautions]
     assert [d.setting for d in some.differences] == ["attention"], "which the audit names"
@@ -254,6 +243,8 @@ def groups(**head: float) -> dict[str, Any]:
         ({"train": {"warmup": 0.1, "steps": 1}}, None, ()),
         ({"train": {"lr": 9e-9}}, "rate-low", ("9e-09", "1e-08")),
         ({"train": {"lr": 1e-8}}, None, ()),
+        ({"train": {"lr": 3}}, "rate-high", ("3", "0.05")),
+        ({"train": {"lr": 0.05}}, None, ()),
         ({"arms": groups(lr=4e-10)}, "rate-low", ("4e-10", "head")),
         ({"arms": groups(scale=1e-5)}, "rate-low", ("2e-10", "head")),
         ({"arms": groups(lr=5e-5)}, None, ()),
@@ -275,8 +266,16 @@ def test_a_warm_up_is_too_long_for_trials_that_train_for_less(source: dict[str, 
     assert found.code == "warmup-long", "the rate is tuned"
     assert "20" in found.seen
     assert "trials" in found.seen
-    low = only(plan(source, tune={**tune, "space": {"lr": [1e-10, 1e-4]}}))
-    assert low.code == "rate-low"
+    both = plan(source, tune={**tune, "space": {"lr": {"low": 1e-10, "high": 1, "log": True}}}).cautions
+    assert [caution.code for caution in both] == ["rate-low", "rate-high"]
+    assert plan(source, tune={**tune, "space": {"lr": [1e-5, 1e-4]}}, train={"lr": 3}).cautions == (), "it is tuned"
+
+
+def test_an_absurd_rate_is_warned_about_in_one_arm_and_on_the_command_line(source: dict[str, Any]) -> None:
+    found = make_plan(load_study(source, ["arms.baseline.lr=3"])).cautions
+    assert [caution.seen for caution in found if caution.code == "rate-high"] == [
+        "baseline: the learning rate is 3 at its peak, above 0.05"
+    ]
 
 
 def test_rates_of_groups_are_compared_at_equal_rates(source: dict[str, Any]) -> None:

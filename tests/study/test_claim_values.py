@@ -11,9 +11,10 @@ from fairtune.settings.claims import Claim, read_amount
 
 
 def refusal(claim: dict[str, Any]) -> str:
+    """The fields that are refused, and why where that is no matter of form."""
     with pytest.raises(ValidationError) as caught:
         Claim(**claim)
-    return str(caught.value.errors()[0]["msg"])
+    return "; ".join(f"{error['loc']}: {error['msg']}" for error in caught.value.errors())
 
 
 def test_what_a_study_file_may_say() -> None:
@@ -64,14 +65,14 @@ def test_units_are_read_and_written_one_way() -> None:
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
-        ({"arm": "a", "better_than": "b", "by": 0.5}, "0.5 has no unit: write 0.5 points"),
-        ({"arm": "a", "better_than": "b", "by": "0.5"}, "'0.5' has no unit"),
-        ({"arm": "a", "better_than": "b", "by": "-1 points"}, "is no amount"),
-        ({"arm": "a", "better_than": "b", "by": "9999 points"}, "is no amount"),
-        ({"arm": "a", "faster": 1.3}, "1.3 has no unit: write 1.3x"),
-        ({"arm": "a", "faster": "57%"}, "is no speed-up"),
-        ({"arm": "a", "frozen": 12.95}, "12.95 has no unit: write 12.95%"),
-        ({"arm": "a", "frozen": "112%"}, "is no share"),
+        ({"arm": "a", "better_than": "b", "by": 0.5}, "('by',)"),
+        ({"arm": "a", "better_than": "b", "by": "0.5"}, "('by',)"),
+        ({"arm": "a", "better_than": "b", "by": "-1 points"}, "('by',)"),
+        ({"arm": "a", "better_than": "b", "by": "0 points"}, "('by',)"),
+        ({"arm": "a", "faster": 1.3}, "('faster',)"),
+        ({"arm": "a", "faster": "57%"}, "('faster',)"),
+        ({"arm": "a", "frozen": 12.95}, "('frozen',)"),
+        ({"arm": "a", "frozen": "112%"}, "('frozen',)"),
         ({"arm": "a"}, "makes one statement"),
         ({"arm": "a", "better_than": "b", "faster": "2x"}, "this one has better_than and faster"),
         ({"better_than": "b"}, "say of which arm"),

@@ -14,9 +14,8 @@ from fairtune.claims.trial_costs import find_cost
 from fairtune.models.flops import count_flops
 from fairtune.models.operations import SHAPES, find_config, model_sizes, operations_per_token
 from fairtune.study.compute import GPUS, Compute, plan_compute
-from fairtune.study.plan import make_plan
+from fairtune.study.plan import find_tuning_cost, make_plan
 from fairtune.study.study_file import load_study
-from fairtune.study.trial_plan import find_tuning_cost
 
 SMALL = {"vocab_size": 400, "num_hidden_layers": 2}
 

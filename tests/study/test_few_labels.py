@@ -108,13 +108,13 @@ def test_profiles_and_options_replace_a_number_by_classes_and_back(source: dict[
 @pytest.mark.parametrize(
     ("examples", "words"),
     [
-        ({"per_class": 0}, "train.examples.per_class: found 0; allowed: a whole number of at least 1"),
+        ({"per_class": 0}, "train.examples.per_class: found 0; allowed: a whole number from 1 to 1,000,000,000"),
         ({"per_class": 8, "resample": "arm"}, "train.examples.resample: found 'arm'; allowed: seed or null"),
         ({"per_class": 8, "sample": "seed"}, "unknown key; allowed: per_class, resample. Did you mean 'resample'?"),
         ({"resample": "seed"}, "train.examples.per_class: is missing"),
         (
             1,
-            "train.examples: found 1; allowed: a whole number of at least 2, or a mapping with `per_class` and `resample`, or",
+            "train.examples: found 1; allowed: a whole number from 2 to 1,000,000,000, or a mapping with `per_class` and",
         ),
     ],
 )

@@ -21,7 +21,6 @@ from fairtune.settings.values import (
 )
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import MOST_SHOWN, StudyError
-from fairtune.study.schema import study_json_schema
 from fairtune.study.study_file import check_file, load_study
 from fairtune.tasks import splits
 
@@ -43,22 +42,17 @@ def refusal(change: dict[str, Any], overrides: tuple[str, ...] = ()) -> str:
 @pytest.mark.parametrize(
     ("field", "value", "allowed"),
     [
-        ("lr", 1e300, "a number above 0 and at most 1e+38"),
         ("lr", math.inf, "a number above 0"),
-        ("lr", 10**400, "more than 300 digits"),
+        ("lr", 10**400, "a number above 0"),
+        ("batch_size", 10**400, " 1,000,000,000"),
         ("epochs", 1e9, " 100,000"),
         ("steps", 10**12, " 1,000,000,000"),
-        ("batch_size", 10**9, " 1,000,000"),
-        ("accumulate", 10**9, " 1,000,000"),
         ("examples", 10**12, " 1,000,000,000"),
         ("eval_examples", 10**12, " 1,000,000,000"),
         ("eval_examples", "30", "a whole number"),
         ("tokens", 10**20, " 1,000,000,000,000,000"),
         ("tokens", "9999999999B", "of at most 1000000B"),
         ("max_length", 10**9, " 1,000,000"),
-        ("warmup", 1e300, " 1,000,000,000"),
-        ("weight_decay", 1e300, " 10,000"),
-        ("clip", 1e300, " 1,000,000,000"),
         ("evaluate", 10**12, " 1,000,000,000"),
         ("patience", 10**12, " 1,000,000,000"),
     ],
@@ -71,32 +65,6 @@ def test_a_training_setting_beyond_reason_is_reported_with_its_limit(
     message = refusal(change)
     assert message.startswith(f"{'train' if place == 'train' else 'arms.baseline'}.{field}: found ")
     assert allowed in message
-
-
-def test_every_number_of_the_schema_has_an_upper_limit() -> None:
-    endless: list[str] = []
-
-    def look(part: Any, where: str) -> None:
-        if isinstance(part, dict):
-            limits = {"maximum", "exclusiveMaximum", "enum", "const"}
-            if part.get("type") in ("integer", "number") and not limits & part.keys():
-                endless.append(where)
-            if part.get("type") == "string" and not {"maxLength", "enum", "pattern", "const"} & part.keys():
-                endless.append(where)
-            if part.get("type") == "array" and not {"maxItems", "uniqueItems"} & part.keys():
-                endless.append(where)
-            for key, inner in part.items():
-                if key != "not":
-                    look(inner, f"{where}.{key}")
-        if isinstance(part, list):
-            for position, inner in enumerate(part):
-                look(inner, f"{where}[{position}]")
-
-    schema = study_json_schema()
-    look({key: part for key, part in schema.items() if key != "$defs"}, "study")
-    for name, part in schema["$defs"].items():
-        look(part, name)
-    assert endless == []
 
 
 @pytest.mark.parametrize(
@@ -133,17 +101,15 @@ def test_the_largest_seed_is_taken_by_everything_that_gets_it() -> None:
         ({"study": "."}, "letters"),
         ({"study": "a/b"}, "letters"),
         ({"study": "a\n"}, "letters"),
-        ({"study": "a\x1b[2J"}, r"control character '\x1b'"),
-        ({"study": "a\0"}, r"control character '\x00'"),
         ({"arms": {"baseline": {}, "b" * 101: {}}}, "at most 100"),
         ({"arms": {"baseline": {}, "Report": {}}}, "not logs, plans, report"),
         ({"arms": {"baseline": {}, "Baseline": {}}}, "differs from 'baseline' only in upper and lower case"),
-        ({"arms": {"baseline": {}, "a\x1b": {}}}, r"the key has the control character '\x1b'"),
+        ({"arms": {"baseline": {}, "a\x1b": {}}}, r"found 'a\x1b'; allowed: letters"),
         ({"profiles": {"p" * 101: {}}}, "at most 100"),
         ({"task": {"name": "n" * 101, "train": "a.csv"}}, "at most 100"),
         ({"task": {"train": "x" * 300}}, "each name in it at most 255"),
         ({"task": {"train": "a.csv", "label": "x" * 1001}}, "at most 1,000"),
-        ({"task": {"train": "\ud800.csv"}}, "half of a surrogate pair"),
+        ({"task": {"train": "\ud800.csv"}}, "which no file can hold"),
         ({"model": "é" * 200}, "400 bytes; a path has at most 4,096 bytes"),
         ({"task": "x" * 1001}, "at most 1,000"),
     ],
@@ -193,17 +159,13 @@ def test_the_longest_names_have_their_folders(tmp_path: Path) -> None:
         (method("augment", function="a" * 1001 + ":b"), "at most 1,000"),
         ({"arms": {"baseline": {"methods": ["ema"] * 33}}}, "33 entries; allowed: at most 32"),
         ({"arms": {"baseline": {}, **{f"a{i}": {} for i in range(MOST_ARMS)}}}, "1,001 entries; allowed: at most 1,000"),
-        ({"compare": {"margin": "1e400%"}}, "a share such as 1.5%, of at most 1000%"),
-        ({"compare": {"margin": "inf%"}}, "of at most 1000%"),
-        ({"compare": {"margin": "nan%"}}, "of at most 1000%"),
-        ({"compare": {"margin": math.inf}}, " 1,000,000"),
+        ({"compare": {"margin": "1e400%"}}, "a share such as 1.5%"),
+        ({"compare": {"margin": "inf%"}}, "a share such as 1.5%"),
         ({"compare": {"margin": math.nan}}, "a number above 0"),
         ({"compare": {"to": "b" * 101}}, "at most 100"),
-        ({"execution": {"checkpoint_every": "99999999h"}}, "of at most a year"),
         ({"execution": {"checkpoint_every": "²s"}}, "a time such as 90s"),
         ({"execution": {"checkpoint_every": 10**12}}, " 1,000,000,000"),
         ({"execution": {"devices": "cuda:99999999999"}}, "a device"),
-        ({"execution": {"devices": ["cpu"] * 65}}, "a list of at most 64"),
         ({"task": {"train": "a.csv", "labels": list(map(str, range(1001)))}}, "1,001 entries; allowed: at most 1,000"),
         ({"profiles": {str(i): {} for i in range(51)}}, "51 entries; allowed: at most 50"),
         ({**TEXT, "model": {"preset": "gpt-mini", "vocab_size": 10**9}}, " 1,000,000"),
@@ -212,9 +174,6 @@ def test_the_longest_names_have_their_folders(tmp_path: Path) -> None:
         ({**TEXT, "model": f"gpt-mini(context={'9' * 100})"}, "131072"),
         ({**TEXT, "model": "gpt-mini(width=1000000000)"}, "has no setting 'width'"),
         ({**TEXT, "model": "gpt-mini", "tokenizer": {"train": 10**12}}, " 1,000,000"),
-        ({**TEXT, "model": "gpt-mini", "prompts": ["a"] * 101}, "101 entries; allowed: at most 100"),
-        ({**TEXT, "model": "gpt-mini", "prompts": ["a" * 10_001]}, "10,001 characters; allowed: at most 10,000"),
-        ({**TEXT, "model": "gpt-mini", "compare": {"target_loss": 1e300}}, " 1,000,000"),
     ],
 )  # fmt: skip
 def test_what_would_take_any_memory_or_time_is_reported_with_its_limit(change: dict[str, Any], words: str) -> None:
@@ -252,11 +211,10 @@ def test_thousands_of_problems_are_reported_by_the_first() -> None:
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("train.lr=" + "9" * 5000, "more than 300 digits"),
         ("seeds=" + "[" * 10_000, "nested too deeply"),
         ("seeds=[" + "1," * 30_000 + "]", "more than 20,000 values"),
         ("study=" + "x" * 2_000_000, "at most 1,000,000 are read"),
-        ('study="\\ud800"', "half of a surrogate pair"),
+        ('study="\\ud800"', "which no file can hold"),
         ('study="\\U00110000"', "an escape or a directive"),
         ("profiles." + ".".join("a" * 10_000) + "=1", "the form KEY=VALUE"),
         ("seeds=[9223372036854775808]", " 4,294,967,295"),
@@ -270,12 +228,9 @@ def test_an_override_has_the_same_limits(override: str, words: str) -> None:
 
 
 def test_a_mapping_has_the_same_limits() -> None:
-    assert "more than 300 digits" in refusal({"train": {"lr": 10**5000}})
     endless: dict[str, Any] = {}
     endless["again"] = endless
     assert "nested too deeply" in refusal({"profiles": {"p": endless}})
-    assert "more than 20,000 values" in refusal({"profiles": {"p": {"a": [1] * 30_000}}})
-    assert "more than 1,000 characters" in refusal({"profiles": {"p": {"x" * 2000: 1}}})
     assert refusal({"arms": {3: {}, "baseline": {}}}).startswith("arms[3]: found 3; allowed: letters")
     assert "unknown method" in refusal({"arms": {"baseline": {"methods": [{3: {}}]}}})
 

@@ -11,8 +11,8 @@ from fairtune.settings.execution import Execution
 from fairtune.settings.file_task import FileTask, Holdout
 from fairtune.settings.model import PresetModel, TrainedTokenizer
 from fairtune.settings.sections import Compare, Train
+from fairtune.study.allowed import fragment_at
 from fairtune.study.fields import field_docs
-from fairtune.study.fragments import fragment_at
 from fairtune.study.problems import StudyError
 from fairtune.study.schema import Arm, Study, study_json_schema
 from fairtune.study.study_file import load_study

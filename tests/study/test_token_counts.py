@@ -44,7 +44,8 @@ def test_counts_are_read_exactly(written: str, tokens: int | None) -> None:
 )
 def test_anything_else_is_refused_with_what_is_allowed(written: str) -> None:
     with pytest.raises(
-        StudyError, match=r"train\.tokens: found .*allowed: a whole number of at least 1, or a count such as 300k"
+        StudyError,
+        match=r"train\.tokens: found .*allowed: a whole number from 1 to 1,000,000,000,000,000, or a count such as 300k",
     ):
         read(written)
 

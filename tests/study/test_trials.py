@@ -129,7 +129,7 @@ BAD = {
     "no method": ({"space": {"focl.gamma": [1]}}, "unknown method 'focl'"),
     "data": ({"space": {"examples": [10, 20]}}, "decides what is learned from"),
     "an empty space": ({"space": {}}, "is empty"),
-    "trials": ({"space": SPACE, "trials": 0}, "tune.trials: found 0; allowed: a whole number of at least 1"),
+    "trials": ({"space": SPACE, "trials": 0}, "tune.trials: found 0; allowed: a whole number from 1 to 10,000"),
     "seeds": ({"space": SPACE, "seeds": [0, 99]}, "tune.seeds: seed 0 would also be reported"),
     "a grid": ({"space": SPACE, "trials": 6, "sampler": "grid"}, "the grid has 8 points, trials is 6"),
     "a grid of a range": ({"space": {"lr": {"low": 1, "high": 2}}, "sampler": "grid"}, "a range has no grid"),

@@ -82,6 +82,6 @@ def make_everything(mirror: Path, documents: int = 20) -> Path:
     for task in DEFINITIONS:
         make_task(mirror, task)
     for text in TEXTS:
-        for data, split in text.places().values():
-            write_split(mirror, data.folder, split, [{text.text: f"{split} {i}"} for i in range(documents)])
+        for data, split in text.places().values() if not text.data.package else []:
+            write_split(mirror, data.folder, split, [{"text": f"{split} {i}"} for i in range(documents)])
     return mirror

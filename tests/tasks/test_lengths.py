@@ -27,7 +27,7 @@ from fairtune.tasks.card.lengths import (
     padded_cost,
 )
 from fairtune.tasks.task import Split, Task
-from fairtune.tasks.tokens.counts import count_of, token_counts
+from fairtune.tasks.tokens.counts import Counts, token_counts
 from fairtune.tasks.tokens.encoded_splits import training_batches
 
 
@@ -40,7 +40,12 @@ def split(*counts: int, name: str = "train") -> Split:
 
 
 def measured(task: Task, folder: Path, coverage: float = COVERAGE) -> Lengths:
-    return measure_lengths(task, find_model(str(folder)), tokenizer_folder(folder), coverage)
+    model = find_model(str(folder))
+    return measure_lengths(task, model.name, model.positions, tokenizer_folder(folder), coverage)
+
+
+def count_of(lengths: np.ndarray) -> Counts:
+    return Counts(np.sort(lengths), len(lengths))
 
 
 def make_task(train: Split) -> Task:
@@ -151,7 +156,6 @@ def test_pairs_count_both_texts(tiny_model: Path) -> None:
     pairs = Split.of(["a", "b"], [("a good film", "bad"), ("the", "the plot was dull")], np.array([0, 1]))
     counts = token_counts([pairs], tokenizer_folder(tiny_model))
     assert counts.lengths.tolist() == [7, 8]
-    assert counts.examples.tolist() == [1, 1]
 
 
 def test_a_large_split_is_sampled_and_says_so(tiny_model: Path) -> None:
@@ -160,7 +164,7 @@ def test_a_large_split_is_sampled_and_says_so(tiny_model: Path) -> None:
     assert (counts.n, counts.rows, counts.sampled) == (100, 900, True)
     assert set(counts.lengths) <= set(range(3, 12))
     again = token_counts([split(*(1 + i % 9 for i in range(900)))], tokenizer_folder(tiny_model), most=100)
-    assert again.examples.tolist() == counts.examples.tolist()
+    assert again.lengths.tolist() == counts.lengths.tolist()
 
 
 def test_nothing_is_said_about_texts_longer_than_the_model(
@@ -209,7 +213,7 @@ def test_the_second_time_needs_no_transformers(tiny_model: Path, tiny_task: Any)
         "from pathlib import Path; from fairtune.models.sources import find_model\n"
         "from fairtune.models.tokenizers import tokenizer_folder\n"
         f"task, model = load_task({tiny_task.as_study()!r}), find_model({str(tiny_model)!r})\n"
-        f"found = measure_lengths(task, model, tokenizer_folder(Path({str(tiny_model)!r})))\n"
+        f"found = measure_lengths(task, model.name, model.positions, tokenizer_folder(Path({str(tiny_model)!r})))\n"
         "print(found.covering, 'torch' in sys.modules or 'transformers' in sys.modules)"
     )
     first = measured(load_task(tiny_task.as_study()), tiny_model)

@@ -124,18 +124,6 @@ def test_single_texts_need_no_types(minilm: Any) -> None:
     assert encode(split_of([("good film",), ("bad",)]), minilm, 16).types is None
 
 
-def test_many_pairs_are_tokenised_as_few_are(minilm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where other processes help: order, ids and types are those of a small job."""
-    some = [(f"{i} {first}", second) for i, (first, second) in enumerate(random_pairs(300))]
-    few = encode(split_of(some), minilm, 24)
-    monkeypatch.setattr("fairtune.tasks.tokens.tokenization.FEW_CHARACTERS", 1000)
-    many = encode(split_of(some * 10), minilm, 24)
-    assert many.types is not None
-    assert few.types is not None
-    assert np.array_equal(many.tokens, np.tile(few.tokens, 10))
-    assert np.array_equal(many.types, np.tile(few.types, 10))
-
-
 def test_lengths_of_pairs_include_both_texts_and_what_is_between(roberta: Any, tmp_path: Path) -> None:
     roberta.save_pretrained(tmp_path)
     counts = token_counts([split_of([("good film", "bad")])], tokenizer_folder(tmp_path))

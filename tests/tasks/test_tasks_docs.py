@@ -7,8 +7,8 @@ import yaml
 from tests.documented import DOCS, examples, run_python
 
 from fairtune.settings.file_task import FileTask
-from fairtune.tasks import corpora, load_task, published
-from fairtune.tasks.definitions import LANGUAGES, family_of
+from fairtune.tasks import corpora, load_task
+from fairtune.tasks.definitions import CATALOGUE, LANGUAGES, TEXTS, family_of
 from fairtune.tasks.descriptions import Description, descriptions
 from fairtune.tasks.registry import unregister_task
 
@@ -42,9 +42,9 @@ def test_the_table_is_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_languages_and_shares_are_those_of_the_code() -> None:
     assert ", ".join(LANGUAGES) in PAGE
-    assert f"{published.HELD_OUT:.0%} of the training split" in PAGE
-    assert f"{corpora.HELD_OUT:.0%} of the first {corpora.HEAD:,} rows" in PAGE
-    shares = published.MOVIE_SHARES
+    assert f"{CATALOGUE['imdb'].validation:.0%} of the training split" in PAGE
+    assert f"{TEXTS[1].validation:.0%} of the first {corpora.HEAD:,} rows" in PAGE
+    shares = CATALOGUE["movie-reviews"].shares
     assert f"{1 - sum(shares.values()):.0%} / {shares['validation']:.0%} / {shares['test']:.0%}" in PAGE
 
 

@@ -14,14 +14,8 @@ import pytest
 from tests.warm import light_run
 
 from fairtune.core.errors import DataError
-from fairtune.tasks.titles import (
-    kinds,
-    make_titles,
-    read_titles,
-    usable_titles,
-)
-from fairtune.tasks.titles.corruption import CORRECT
-from fairtune.tasks.titles.made_titles import comparable, weigh
+from fairtune.tasks.titles import KINDS, make_titles, read_titles
+from fairtune.tasks.titles.made_titles import CORRECT, comparable, usable_titles, weigh
 
 THINGS = ("sensor", "protein", "market", "grammar", "galaxy", "bridge", "neuron", "river", "tariff", "lattice", "virus")
 WAYS = (
@@ -95,7 +89,7 @@ def test_a_source_title_is_used_once() -> None:
 
 
 def test_a_merged_title_uses_another_that_nothing_else_uses() -> None:
-    made = make_titles(TITLES, 1000, weights={name: 0.0 for name in kinds() if name != "two_titles"})
+    made = make_titles(TITLES, 1000, weights={name: 0.0 for name in KINDS if name != "two_titles"})
     originals, known = {comparable(row.original) for row in made}, {comparable(title) for title in TITLES}
     joined = 0
     for row in made:
@@ -126,8 +120,8 @@ def test_wrong_titles_are_changed_and_whole_lines() -> None:
 
 def test_every_kind_occurs_in_its_weight() -> None:
     counts = Counter(row.kind for row in MADE if row.label == 0)
-    total = sum(kind.weight for kind in kinds().values())
-    for kind in kinds().values():
+    total = sum(kind.weight for kind in KINDS.values())
+    for kind in KINDS.values():
         assert counts[kind.name] == pytest.approx(1500 * kind.weight / total, abs=12), kind.name
 
 
@@ -205,10 +199,10 @@ def test_few_titles_are_enough_or_refused(count: int) -> None:
         (TITLES, {"weights": {"fragment": -1}}, "fragment=-1; a weight is 0"),
         (TITLES, {"weights": {"fragment": float("nan")}}, "fragment=nan; a weight is 0"),
         (TITLES, {"weights": {"fragment": float("inf")}}, "fragment=inf; a weight is 0"),
-        (TITLES, {"weights": dict.fromkeys(kinds(), 0.0)}, "every kind has weight 0"),
+        (TITLES, {"weights": dict.fromkeys(KINDS, 0.0)}, "every kind has weight 0"),
         (
             [f"Two words{i}" for i in range(200)],
-            {"weights": {name: float(name == "truncated_end") for name in kinds()}},
+            {"weights": {name: float(name == "truncated_end") for name in KINDS}},
             "no wrong title of kind truncated_end could be made",
         ),
     ],
@@ -219,12 +213,12 @@ def test_bad_input_is_reported(titles: list[str], arguments: dict[str, object], 
 
 
 def test_weighing_changes_nothing_else() -> None:
-    assert weigh({}) == {name: kind.weight for name, kind in kinds().items()}
+    assert weigh({}) == {name: kind.weight for name, kind in KINDS.items()}
     assert weigh({"garbled": 0})["garbled"] == 0
 
 
 def test_it_needs_no_torch() -> None:
-    code = "import sys, fairtune.tasks.titles as t; t.kinds(); print('torch' in sys.modules)"
+    code = "import sys, fairtune.tasks.titles as t; t.KINDS; print('torch' in sys.modules)"
     assert light_run([sys.executable, "-c", code], text=True).stdout.strip() == "False"
 
 
@@ -239,7 +233,7 @@ def test_real_titles_make_a_large_set() -> None:
     made = make_titles(titles)
     assert len(made) == 20_000
     counts = Counter(row.kind for row in made if row.label == 0)
-    total = sum(kind.weight for kind in kinds().values())
-    for kind in kinds().values():
+    total = sum(kind.weight for kind in KINDS.values())
+    for kind in KINDS.values():
         assert counts[kind.name] == pytest.approx(10_000 * kind.weight / total, rel=0.1, abs=5), kind.name
     assert sum(row.title.endswith(".") for row in made if row.label == 1) / 10_000 < 0.05, "PubMed's full stop is a cue"

@@ -71,7 +71,7 @@ def test_latex_as_it_would_be_printed(latex: str, text: str) -> None:
     ("text", "message"),
     [
         ("\n@article{a, title = {Never {closed}", r"here: line 2: the '{' that opens here is never closed"),
-        ('@article{a, title = "Never closed}', "here: line 1: the quotation mark that opens here is never closed"),
+        ('@article{a, title = "Never closed}', "here: line 1: the '\"' that opens here is never closed"),
     ],
 )
 def test_what_does_not_end_is_reported(text: str, message: str) -> None:
@@ -129,7 +129,7 @@ def test_files_are_read_one_after_the_other(tmp_path: Path) -> None:
         ("a.csv", b"Title,x\na,b\n", r"a.csv: no column 'title'; columns: Title, x.*Did you mean 'Title'"),
         ("a.jsonl", b'{"name": "x"}', "a.jsonl: line 1: no column 'title'; columns: name"),
         ("a.jsonl", b'{"title": 5}', "a.jsonl: row 1: column 'title' holds 5, not a title"),
-        ("a.txt", "Fluß".encode("latin-1"), r"a.txt: line 1 is not UTF-8 \(byte 0xdf\); save it as UTF-8"),
+        ("a.txt", "Fluß".encode("latin-1"), "a.txt: line 1 is not UTF-8"),
         ("a.bib", "@a{b,\n title={Fluß}}".encode("latin-1"), r"a.bib: line 2 is not UTF-8"),
         ("a.csv", "title\nFluß".encode("latin-1"), r"a.csv: line 2 is not UTF-8"),
         ("a.txt.gz", b"no gzip", "a.txt.gz: the gzip file is damaged"),

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 from made_tokenizers import EOS, STORIES, byte_level, in_memory, of_words
 from tests.documented import examples, run_python
-from tests.warm import DataPopen, WarmPopen
+from tests.warm import WarmPopen
 
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import Corpus, Part
-from fairtune.tasks.tokens import tokenization as tokenizing
 from fairtune.tasks.tokens.blocks import FILE, TokenBlocks, token_blocks
 
 pytestmark = pytest.mark.slow
@@ -122,17 +121,12 @@ def test_a_limit_beyond_the_text_takes_all_and_another_limit_is_another_entry() 
     assert made([STORIES], 50).folder == less.folder
 
 
-@pytest.mark.parametrize(("cores", "size"), [(1, 7), (2, 1), (3, 1000)])
-def test_the_stream_is_the_same_whatever_the_chunks_and_the_processes(
-    cores: int, size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_the_stream_is_the_same_whatever_the_chunks(size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     texts = [f"{story} {i}" for i in range(3) for story in STORIES]
     plain, limited = made([texts]), made([texts], 5000)
     monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path / "other"))
-    monkeypatch.setattr(subprocess, "Popen", DataPopen)  # test_tokenizing.py has some that are started for real
-    monkeypatch.setattr(tokenizing, "FEW_CHARACTERS", 10)
-    monkeypatch.setattr("fairtune.tasks.tokens.blocks.BATCH_DOCUMENTS", 9)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    monkeypatch.setattr("fairtune.tasks.tokens.blocks.TOGETHER", 9)
     chunks = [texts[i : i + size] for i in range(0, len(texts), size)]
     for expected, tokens in ((plain, None), (limited, 5000)):
         found = made(chunks, tokens)
@@ -232,7 +226,7 @@ sys.path.insert(0, {tests!r})
 from made_tokenizers import STORIES, byte_level, in_memory
 from fairtune.tasks.tokens import blocks
 from fairtune.tasks.corpora import Corpus, Part
-blocks.BATCH_DOCUMENTS = 10
+blocks.TOGETHER = 10
 def read():
     for i in range(0, len(STORIES), 10):
         if sys.argv[1] == "hang" and i == 40:

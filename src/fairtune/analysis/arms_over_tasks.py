@@ -35,6 +35,7 @@ from fairtune.analysis.verdicts import (
     Verdict,
     judge_family,
 )
+from fairtune.core.numbers import plural
 from fairtune.settings.metrics import METRICS
 
 MIXED = "mixed"
@@ -149,9 +150,9 @@ def _line(arm: str, cells: Sequence[ArmCell], metric: str, confidence: float, si
     )
     trouble = ""
     if len(counted) < FEWEST_TASKS:
-        trouble = f"{len(counted)} of {_count(len(tasks))} counted; three or more are needed"
+        trouble = f"{len(counted)} of {plural(len(tasks), 'task')} counted; three or more are needed"
     elif len(missing) > MOST_MISSING * len(tasks):
-        trouble = f"withheld: {len(missing)} of {_count(len(tasks))} are missing, more than a third"
+        trouble = f"withheld: {len(missing)} of {plural(len(tasks), 'task')} are missing, more than a third"
     kept = [cell for own in counted.values() for cell in own]
     known = [cell.margin for cell in kept if cell.margin is not None]
     outcomes = [_outcome(own) for own in counted.values()]
@@ -230,10 +231,6 @@ def _outcome(cells: Sequence[ArmCell]) -> str:
     """A task by what its studies show: lost if any of them is, won if one is and none is lost."""
     words = [cell.word for cell in cells]
     return WORSE if any(word in LOST for word in words) else BETTER if BETTER in words else NOT_SEPARABLE
-
-
-def _count(tasks: int) -> str:
-    return f"{tasks} {'task' if tasks == 1 else 'tasks'}"
 
 
 def _has(line: ArmOverTasks, which: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.core.cautions import Caution
+from fairtune.core.numbers import plural
 
 Sizes = Counter[int | None]
 
@@ -58,7 +59,7 @@ def _told(found: dict[str, Sizes]) -> str:
 
 
 def _words(size: int | None) -> str:
-    return "whole batches" if size is None else f"at most {size} example{'' if size == 1 else 's'} at once"
+    return "whole batches" if size is None else f"at most {plural(size, 'example')} at once"
 
 
 def _size(run: LedgerRun) -> int | None:

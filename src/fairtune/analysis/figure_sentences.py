@@ -10,8 +10,7 @@ from typing import Any
 from fairtune.analysis import figure_luck as luck
 from fairtune.analysis.figure_check import CANNOT_TELL, MORE_THAN_LUCK, FigureCheck, FigureQuestion
 from fairtune.analysis.printed_figures import Granularity, PrintedFigure
-from fairtune.core.errors import one_of
-from fairtune.core.numbers import points
+from fairtune.core.numbers import listed, plural, points
 from fairtune.settings.metrics import title_of
 
 NOT_KNOWN = (
@@ -28,7 +27,7 @@ def title_sentence(check: FigureCheck) -> str:
     parts = [title_of(asked.metric)]
     if asked.examples is not None:
         known = f" ({asked.split})" if asked.split else ""
-        parts.append(f"{_many(asked.examples, 'test example')}{known}")
+        parts.append(f"{plural(asked.examples, 'test example')}{known}")
     parts.append(_runs(asked))
     return f"{' vs '.join(map(str, asked.figures))}: {', '.join(parts)}"
 
@@ -153,13 +152,9 @@ def _counts(figure: PrintedFigure, counts: Granularity, seeds: int, examples: in
     if counts.cut is not None:
         ways.append(f"digits were cut off instead of rounded ({counts.cut:,} of {counts.total:,})")
     if counts.seeds:
-        ways.append(f"it is a mean over {_or(counts.seeds)} seeds")
+        ways.append(f"it is a mean over {listed(counts.seeds, 'or')} seeds")
     ways.append("another number of examples or another metric is behind it")
     return f"{near} It could be if {', or '.join(ways)}."
-
-
-def _or(numbers: tuple[int, ...]) -> str:
-    return one_of(numbers) if len(numbers) == 1 else f"{one_of(numbers[:-1])} or {numbers[-1]}"
 
 
 def _sampling(check: FigureCheck) -> Iterator[str]:
@@ -260,10 +255,6 @@ def _p(p: float) -> str:
     if p < 0.001:
         return "< .001"
     return "= 1" if p > 0.995 else f"= {p:.2f}".replace("0.", ".") if p >= 0.1 else f"= {p:.3f}".replace("0.", ".")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _capital(text: str) -> str:

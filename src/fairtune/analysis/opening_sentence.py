@@ -9,7 +9,7 @@ from fairtune.analysis.arm_pairs import BOTH, PRIMARY, SETTINGS, Comparison
 from fairtune.analysis.sentences import Frame, interval_text
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN, WORSE
 from fairtune.core.cautions import Caution
-from fairtune.core.numbers import confidence
+from fairtune.core.numbers import confidence, listed, plural
 from fairtune.settings.scales import relative
 
 ORDER = (NOT_INFERIOR, EQUIVALENT, NOT_SEPARABLE, WORSE, INFERIOR, NOT_SHOWN, NONE)
@@ -109,7 +109,7 @@ def _warnings(cautions: Sequence[Caution]) -> Iterator[str]:
         return
     told = [shorten_lists(BRACKETS.sub("", caution.seen)) for caution in grave[:TOLD]]
     more = len(grave) - len(told)
-    rest = f"; and {more} more {'warning' if more == 1 else 'warnings'}" if more else ""
+    rest = f"; and {plural(more, 'more warning')}" if more else ""
     yield f"But mind: {'; '.join(told)}{rest}."
 
 
@@ -145,7 +145,7 @@ def _names(found: Sequence[Comparison]) -> str:
         names.append(found[-1].arm)
     elif more:
         names.append(f"{more} others")
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return listed(names)
 
 
 def _is(found: Sequence[Comparison]) -> str:
@@ -160,6 +160,4 @@ def _than(found: Sequence[Comparison], each: str = "their controls") -> str:
 
 def _n(found: Sequence[Comparison]) -> str:
     counts = sorted({c.found.n for c in found if c.found.n})  # an arm without runs has no verdict, which is said
-    if counts == [1]:
-        return "1 seed"
-    return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+    return plural(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"

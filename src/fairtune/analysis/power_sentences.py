@@ -19,6 +19,7 @@ from fairtune.analysis.power import (
     level_after,
     seeds_to_confirm,
 )
+from fairtune.core.numbers import plural
 
 Show = Callable[[float], str]
 
@@ -49,7 +50,7 @@ def describe_power(
         margin_text: the margin as the study has it, such as "1.5 %".
         item: what the test split holds.
     """
-    given = f"{_count(seeds, 'seed')}, {_count(examples, item)}, {_count(comparisons, 'comparison')}"
+    given = f"{plural(seeds, 'seed')}, {plural(examples, item)}, {plural(comparisons, 'comparison')}"
     if seeds < 2:
         return f"{given}: no verdict; two seeds or more are needed"
     level = risk / max(1, comparisons)
@@ -77,14 +78,10 @@ def describe_outlook(outlook: Outlook, n: int, item: str = "test example") -> st
     """What it would take to settle a comparison of n seeds, as a note beside its verdict."""
     if outlook.kind == SEEDS and outlook.low is not None and outlook.high is not None:
         low, high = outlook.low - n, outlook.high - n
-        return f"{high if low == high else f'{low} to {high}'} more {'seed' if high == 1 else 'seeds'} could settle it"
+        return f"{plural(high, 'more seed') if low == high else f'{low} to {high} more seeds'} could settle it"
     if outlook.kind == EXAMPLES:
         many = "" if outlook.examples is None else f"about {outlook.examples:,} in all, with {outlook.high} seeds"
         return f"more seeds alone will not settle it; it takes more {item}s" + (f" ({many})" if many else "")
     if outlook.kind == MARGIN:
         return "the difference is near zero; state a margin, and it can be shown to be smaller than that"
     return f"it would take more than {MOST_ADVISED} seeds to settle it"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from fairtune.core.numbers import setting
+from fairtune.ledger.endings import GoneRun
 from fairtune.ledger.studies import TIME
 
 COMPARED = ("to", "margin", "confidence", "threshold")
@@ -26,6 +27,8 @@ USUAL = {"threshold": "half", "also": []}
 
 OUT, IN = ("part of the study", "none of it"), ("none of the study", "part of it")
 """What became of an arm."""
+GONE = ("on record", "not there")
+"""What became of a run that was moved away or deleted."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class PlanChange:
     def __str__(self) -> str:
         results = {0: "before any result was known", 1: "after one result was known"}
         known = results.get(self.known, f"after {self.known} results were known")
-        how = {OUT: "was taken out", IN: "was added"}
+        how = {OUT: "was taken out", IN: "was added", GONE: "moved away or deleted"}
         changed = how.get((self.before, self.after), f"changed from {self.before} to {self.after}")
         when = day(self.when) if self.when else "Not on record when"
         return f"{when}, {known}: {self.what} {changed}"
@@ -119,7 +122,10 @@ class KnownRun:
 
 
 def register(
-    newest: Mapping[str, Any], plans: Sequence[Mapping[str, Any]], runs: Iterable[KnownRun]
+    newest: Mapping[str, Any],
+    plans: Sequence[Mapping[str, Any]],
+    runs: Iterable[KnownRun],
+    removed: Sequence[GoneRun] = (),
 ) -> StudyRegistration:
     """What a study's plans and results say about when its analysis was fixed.
 
@@ -127,15 +133,17 @@ def register(
         newest: the plan that is in force.
         plans: every plan on record, the oldest first.
         runs: every run on disk that has a result, whatever plan it belongs to.
+        removed: runs that had a result and were moved away or deleted.
     """
     found = list(runs)
     history = list(plans)
     if not history or history[-1]["plan"] != newest["plan"]:
         beside = tuple(_compared(newest["compare"], "also"))
         return StudyRegistration(None, (), dict(newest["compare"]), most=len(_seeds_of(newest)), beside=beside)
-    changes = tuple(
+    changes = [
         change for before, after in pairwise(history) for change in _changes(before, after, _known(after, found))
-    )
+    ]
+    changes = sorted([*changes, *_removals(removed)], key=lambda change: change.when or "later")
     planned = [plan for plan in history if not _known(plan, found)] or history[:1]
     registered, reanalysed = planned[-1], history[-1].get("reanalysed")
     compare: dict[str, Any] = dict(newest["compare"])
@@ -157,7 +165,7 @@ def register(
     )
     return StudyRegistration(
         recorded=str(history[0]["recorded"]),
-        changes=changes,
+        changes=tuple(changes),
         compare=compare,
         overruled=overruled,
         reanalysed=None if reanalysed is None else str(reanalysed),
@@ -203,6 +211,10 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) ->
     for what, part in parts.items():
         if part(before) != part(after):
             yield PlanChange(str(after["recorded"]), what, _text(part(before)), _text(part(after)), known)
+    old, new = ({one["module"]: one["sha256"][:8] for one in plan.get("plugins") or ()} for plan in (before, after))
+    for module in old.keys() & new.keys():
+        if old[module] != new[module]:
+            yield PlanChange(str(after["recorded"]), f"code of plug-in {module}", old[module], new[module], known)
     for arm in dict.fromkeys([*before["arms"], *after["arms"]]):
         if arm not in after["arms"]:
             yield PlanChange(str(after["recorded"]), f"arm {arm}", *OUT, known)
@@ -210,6 +222,16 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], known: int) ->
             yield PlanChange(str(after["recorded"]), f"arm {arm}", *IN, known)
         else:
             yield from _changes_of_arm(before, after, arm, known)
+
+
+def _removals(gone: Iterable[GoneRun]) -> Iterable[PlanChange]:
+    """One change for the runs of an arm that were found to be gone at the same time."""
+    together: dict[tuple[str, str, str], list[GoneRun]] = {}
+    for run in gone:
+        together.setdefault((run.noticed, run.ending.status, run.ending.arm), []).append(run)
+    for (when, status, arm), runs in together.items():
+        seeds, several = ", ".join(str(run.ending.seed) for run in runs), "s" if len(runs) > 1 else ""
+        yield PlanChange(when, f"{status} run{several} of {arm} (seed{several} {seeds})", *GONE, runs[0].known)
 
 
 def _tuning_text(plan: Mapping[str, Any]) -> str:
@@ -225,8 +247,7 @@ def _changes_of_arm(before: Mapping[str, Any], after: Mapping[str, Any], arm: st
     if "primary" in old and "primary" in new and old["primary"] != new["primary"]:
         names = (str(old["primary"] or "none"), str(new["primary"] or "none"))
         yield PlanChange(str(after["recorded"]), f"what arm {arm} is compared with", *names, known)
-    if _definition(before, arm) != _definition(after, arm):
-        changed = ", ".join(_differing(old, new))
+    if changed := ", ".join(_differing(old, new)):
         yield PlanChange(str(after["recorded"]), f"{changed} of arm {arm}", *_values(before, after, arm), known)
 
 
@@ -245,8 +266,10 @@ def _compared(compare: Mapping[str, Any], name: str) -> Any:
 
 
 def _definition(plan: Mapping[str, Any], arm: str) -> tuple[Any, ...]:
+    """What an arm trains with, the code of its plug-ins included."""
     found = plan["arms"][arm]
-    return found.get("methods"), found.get("train"), found.get("learner")
+    code = next((run.get("settings", {}).get("plugins") for run in plan["runs"] if run["arm"] == arm), None)
+    return found.get("methods"), found.get("train"), found.get("learner"), code
 
 
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -29,6 +29,7 @@ from fairtune.analysis.tuned_arms import StudyTuning, read_tuning
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of, shown
 from fairtune.core.files import read_json
+from fairtune.ledger.endings import gone_runs
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import DAMAGED, WAITING, run_state
 from fairtune.ledger.studies import read_plans, read_study, require_study, run_folder, run_folders
@@ -107,6 +108,7 @@ class Results:
             self.plan,
             read_plans(self.folder),
             (self._known_run(folder) for folder in run_folders(self.folder) if folder.result.is_file()),
+            gone_runs(self.folder),
         )
 
     def _known_run(self, folder: RunFolder) -> KnownRun:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.core.files import as_number
+from fairtune.core.numbers import plural
 
 FULL, TAKEN = 0.9, 0.1
 """Shares of a machine's processor time: a CPU that is used so far is full, and others who take so much of it are in the way."""
@@ -110,4 +111,4 @@ def _gpus(sample: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
 
 
 def _share(some: int, of: int) -> str:
-    return f"{100 * some / of:.0f} % of {of:,} sample{'s' if of > 1 else ''}"
+    return f"{100 * some / of:.0f} % of {plural(of, 'sample')}"

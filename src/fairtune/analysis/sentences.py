@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fairtune.analysis.arm_pairs import COPY, SETTINGS, SIMPLE, Comparison
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN, WORSE
-from fairtune.core.numbers import MINUS, confidence, low_to_high, p_equals
+from fairtune.core.numbers import MINUS, confidence, low_to_high, p_equals, plural
 from fairtune.settings.scales import Scale, relative, scale_of
 
 
@@ -154,7 +154,7 @@ def collapse_text(frame: Frame, found: Comparison) -> str:
         return ""
     kept, verdict = found.without_collapsed
     if kept.n == 0 or kept.p is None or not math.isfinite(kept.difference):
-        left = f"{kept.n} {'is' if kept.n == 1 else 'are'} left"
+        left = f"{plural(kept.n, 'is', 'are')} left"
         return f"Without the seeds in which a run did not learn, {left}: too few to compare."
     size = _size(frame, found, found.shown(kept.difference))
     return f"Without the seeds in which a run did not learn (n = {kept.n}): {verdict.word}, {size}."

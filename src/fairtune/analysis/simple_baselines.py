@@ -9,7 +9,7 @@ from fairtune.analysis.arm_pairs import SIMPLE, Comparison
 from fairtune.analysis.study_facts import StudyFacts
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.core.cautions import Caution
-from fairtune.core.numbers import low_to_high
+from fairtune.core.numbers import listed, low_to_high
 from fairtune.settings.learners import MAJORITY, Learner
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import relative, scale_of
@@ -57,7 +57,7 @@ def find_unbeaten(results: ComparedResults) -> Iterator[Caution]:
     words: dict[str, list[str]] = {how: [] for how in JUDGED}
     for _, c in found:
         words[_beaten(c, sign)].append(_named(results.metric, c))
-    parts = [f"{how} {_listed(names)}" for how, names in words.items() if names]
+    parts = [f"{how} {listed(names, 'or')}" for how, names in words.items() if names]
     learner, best = max(found, key=lambda one: sign * (one[1].difference or 0.0))
     yield Caution(
         "warning",
@@ -87,7 +87,3 @@ def _named(metric: str, found: Comparison) -> str:
     unit = "" if scale.plain else " points"
     interval = "" if low is None else f", {low_to_high(low, high, show)}"
     return f"{found.arm} ({show(found.difference)}{unit} for {found.arm}{interval}, n = {found.found.n})"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -24,6 +24,7 @@ from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.tuned_arms import StudyTuning, tuning_cautions
 from fairtune.core.cautions import Caution, Grade, caution_from_json, gravest_first
+from fairtune.core.numbers import plural
 from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
 from fairtune.settings.few_labels import examples_used
@@ -208,20 +209,16 @@ def _disturbed(results: CheckedResults) -> Iterator[Caution]:
     slowed = [one.slowing_text for one in found if one.is_slowed]
     if shared:
         yield Caution(
-            "note", "shared-device", f"{_runs(len(shared))} shared the device with other work ({list_texts(shared)})",
+            "note", "shared-device", f"{plural(len(shared), 'run')} shared the device with other work ({list_texts(shared)})",
             "times of such runs say little, though their scores are what they are",
             "Compare times with `fairtune time`, on a device that is otherwise idle",
         )  # fmt: skip
     if slowed:
         yield Caution(
-            "note", "slowed-device", f"the GPU of {_runs(len(slowed))} was slowed down ({list_texts(slowed)})",
+            "note", "slowed-device", f"the GPU of {plural(len(slowed), 'run')} was slowed down ({list_texts(slowed)})",
             "times of such runs say little, though their scores are what they are",
             "See to cooling and power before times are compared",
         )  # fmt: skip
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _collapses(results: CheckedResults) -> Iterator[Caution]:

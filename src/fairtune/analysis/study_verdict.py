@@ -29,7 +29,7 @@ from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_facts import StudyFacts
 from fairtune.analysis.tuned_arms import StudyTuning
 from fairtune.core.cautions import Caution
-from fairtune.core.numbers import confidence
+from fairtune.core.numbers import confidence, plural
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
@@ -315,16 +315,15 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
     else:
         yield f"First planned on {day(found.recorded)}, {_when(found)}. Changed since:"
         yield from (f"- {change}." for change in found.changes)
-    size = f"{frame.family} primary {'comparison' if frame.family == 1 else 'comparisons'}"
+    size = plural(frame.family, "primary comparison")
     together = ", corrected together (Holm)" if frame.family > 1 else ""
     margin = f"the margin is {_stated(frame)}" if frame.stated_margin else "no margin is stated"
-    arms = "1 arm" if every == 1 else f"{every} arms"
     number = len({run.seed for run in runs})
-    counts = f"{arms} x {number} {'seed' if number == 1 else 'seeds'}, {done} of {len(runs)} runs finished"
+    counts = f"{plural(every, 'arm')} x {plural(number, 'seed')}, {done} of {len(runs)} runs finished"
     settings = f"settings {study.tuning}" if study.tuning is not None else "settings as given"
     yield f"{counts}; {settings}; {size}{together}; {margin}; confidence {confidence(frame.confidence)}."
     if frame.simple:
-        many = "1 simple baseline is" if frame.simple == 1 else f"{frame.simple} comparisons with simple baselines are"
+        many = plural(frame.simple, "simple baseline is", "comparisons with simple baselines are")
         yield f"{many} judged apart, so that the others are no less sure for it."
     if found.threshold == VALIDATION:
         title = scale_of(line_metric(study.metric)).title
@@ -338,11 +337,7 @@ def _design(study: JudgedStudy, frame: Frame) -> Iterator[str]:
 
 def _when(found: StudyRegistration) -> str:
     known = found.known_before
-    return (
-        "before the first run"
-        if not known
-        else f"when {known} {'result was' if known == 1 else 'results were'} on record"
-    )
+    return "before the first run" if not known else f"when {plural(known, 'result was', 'results were')} on record"
 
 
 def _stated(frame: Frame) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from fairtune.analysis.registration import IN, OUT, PlanChange, day
 from fairtune.core.errors import LedgerError
+from fairtune.core.numbers import plural
 from fairtune.ledger.suites import FIELDS, count_results, read_suite_history, suite_names
 
 
@@ -54,7 +55,7 @@ class SuiteRegistration:
                 "test. `fairtune suite` without --report puts it on record before the first run."
             )
         if self.known:
-            many = "one result was known" if self.known == 1 else f"{self.known} results were known"
+            many = plural(self.known, "result was known", "results were known")
             return f"This list of studies was made on {day(self.recorded)}, when {many}: a summary of them, not a test."
         if not self.fixed_before:
             return f"This list of studies was changed after results were known; the first was made on {day(self.recorded)}."

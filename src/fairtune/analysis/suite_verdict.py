@@ -13,7 +13,7 @@ from fairtune.analysis.suite_cells import FINISHED, ArmCell, PlannedStudy, Study
 from fairtune.analysis.suite_registration import SuiteRegistration, register_list
 from fairtune.analysis.task_means import FEWEST_TASKS
 from fairtune.analysis.verdicts import NOT_SHOWN
-from fairtune.core.numbers import DASH, confidence
+from fairtune.core.numbers import DASH, confidence, plural
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
@@ -104,9 +104,9 @@ class SuiteVerdict:
     def about(self) -> str:
         """How much of the table there is."""
         done = sum(study.state == FINISHED for study in self.studies)
-        many = "1 study" if len(self.studies) == 1 else f"{len(self.studies)} studies"
+        many = plural(len(self.studies), "study", "studies")
         tasks = len({study.task for study in self.studies})
-        of = "1 task" if tasks == 1 else f"{tasks} tasks"
+        of = plural(tasks, "task")
         return f"{many} of {of}, {done} finished; confidence {confidence(self.confidence)}"
 
     def __str__(self) -> str:
@@ -199,7 +199,7 @@ def _as_registered(line: ArmOverTasks, left_out: Sequence[str]) -> ArmOverTasks:
 
 def _opening(one: MetricOverTasks) -> str:
     title = scale_of(one.metric).title
-    begin = f"{title[:1].upper()}{title[1:]}, {len(one.tasks)} {'task' if len(one.tasks) == 1 else 'tasks'}"
+    begin = f"{title[:1].upper()}{title[1:]}, {plural(len(one.tasks), 'task')}"
     if not one.arms:
         return f"{begin}: no arm to compare."
     most = max(line.tasks for line in one.arms)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairtune.core.cautions import Caution
-from fairtune.core.numbers import as_percent, setting
+from fairtune.core.numbers import as_percent, plural, setting
 from fairtune.ledger.trials import TrialScores, count_others, read_trials
 from fairtune.settings.metrics import METRICS
 
@@ -84,7 +84,7 @@ class StudyTuning:
         trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "0"
         cost = f", cost {as_percent(self.share)} of the study" if self.share is not None else ""
         many = "trial" if trials == "1" else "trials"
-        return f"tuned: {trials} {many} x {len(self.seeds)} {'seed' if len(self.seeds) == 1 else 'seeds'} on validation{cost}"
+        return f"tuned: {trials} {many} x {plural(len(self.seeds), 'seed')} on validation{cost}"
 
 
 def read_tuning(runs: Path, study: str, plan: Mapping[str, Any], reported: float) -> StudyTuning | None:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.analysis.ledger_runs import disagreeing_metrics, metrics_of
+from fairtune.analysis.results import load_results
 from fairtune.analysis.tuned_arms import read_tuning
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed
+from fairtune.ledger.endings import gone_runs
 from fairtune.ledger.examples import FILE as EXAMPLES
 from fairtune.ledger.examples import about_examples
 from fairtune.ledger.folders import RunFolder
@@ -33,11 +35,13 @@ class CheckedStudy:
     Args:
         runs: number of runs on disk by state; finished ones are sound.
         problems: what is not as it was written, with the file or the run.
+        changes: what was changed or removed since the first plan, each with its date.
     """
 
     study: str
     runs: dict[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -56,10 +60,12 @@ def verify_study(runs: Path, study: str) -> CheckedStudy:
     home = require_study(runs, study)
     problems: list[str] = []
     planned: dict[tuple[str, int], dict[str, Any]] = {}
+    changes: list[str] = []
     try:
         plan = read_study(home)
         planned = {(run["arm"], run["seed"]): run for run in plan["runs"]}
         problems += _choices(runs, study, plan)
+        changes += map(str, load_results(runs, study).registration.changes)
     except LedgerError as error:
         problems.append(str(error))
     problems += _study_files(home)
@@ -72,7 +78,12 @@ def verify_study(runs: Path, study: str) -> CheckedStudy:
         states[DAMAGED if problem else state.status] += 1
         if problem:
             problems.append(f"{folder.path}: {problem}")
-    return CheckedStudy(study, dict(states), tuple(problems))
+    for ending, noticed, _ in gone_runs(home):
+        if not noticed:
+            problems.append(
+                f"{home / ending.arm}/seed-{ending.seed}: {ending.status}, and was moved away or deleted since"
+            )
+    return CheckedStudy(study, dict(states), tuple(problems), tuple(changes))
 
 
 def _study_files(home: Path) -> Iterator[str]:

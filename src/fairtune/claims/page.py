@@ -12,6 +12,7 @@ from fairtune.claims.published import LAPTOP, PUBLISHED, ClaimFile
 from fairtune.core.errors import FairtuneError
 from fairtune.core.files import write_atomically
 from fairtune.core.markdown import code, heading, items, plain, prose, table
+from fairtune.core.numbers import plural
 from fairtune.core.printable import printable
 from fairtune.study.compute import UTILISATION
 
@@ -53,7 +54,7 @@ def _lines(files: Mapping[str, ClaimFile], found: list[ClaimAnswer]) -> Iterator
     yield "# Published claims, and what was found here"
     yield ""
     yield "This page is made by `fairtune claims -o FILE` from the runs on record; nobody wrote its answers by hand."
-    yield f"{len(found)} {'claim' if len(found) == 1 else 'claims'}: {told}."
+    yield f"{plural(len(found), 'claim')}: {told}."
     yield ""
     yield (
         "A trial at laptop size has another model and far fewer examples than the published experiment. It speaks about the "

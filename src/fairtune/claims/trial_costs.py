@@ -23,8 +23,7 @@ from fairtune.study.schema import Study
 from fairtune.study.shipped_files import require_shipped
 from fairtune.study.study_file import load_study
 from fairtune.study.trials import find_trials
-from fairtune.tasks.definitions import ALIASES, DEFINITIONS
-from fairtune.tasks.titles import task as title_task
+from fairtune.tasks.definitions import ALIASES, CATALOGUE
 
 GPU = "A100"
 """The one that sentences tell of; the JSON has all."""
@@ -158,13 +157,10 @@ def _steps(train: Train, rows: int | None) -> int | None:
 def _training_rows(study: Study) -> int | None:
     """Training examples of a task of the catalogue, as published; None where they are not known."""
     name = ALIASES.get(str(study.task), str(study.task))
-    if name == title_task.NAME:
-        return round(title_task.ROWS * (1 - title_task.HELD_OUT))
-    found = next((one for one in DEFINITIONS if one.name == name), None)
-    if found is None:
+    if name not in CATALOGUE:
         return None
-    data, split = found.places()["train"]
-    return data.rows.get(split)
+    data, split = CATALOGUE[name].places()["train"]
+    return round(data.rows[split] * (1 - sum(CATALOGUE[name].shares.values())))
 
 
 def _short(count: int) -> str:

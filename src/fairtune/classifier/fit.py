@@ -55,11 +55,9 @@ from fairtune.settings.values import AUTO
 from fairtune.study.problems import Problem
 from fairtune.study.training_cautions import language_caution, length_caution, setting_cautions
 from fairtune.tasks.card.lengths import auto_length
-from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
-from fairtune.tasks.tokens.counts import SAMPLE, count_of
+from fairtune.tasks.tokens.counts import count_tokens
 from fairtune.tasks.tokens.encoded_splits import Encoded, encode
-from fairtune.tasks.tokens.tokenization import BATCH, tokenize
 from fairtune.training.classification import Classification, TrainingTexts, to_device
 from fairtune.training.device import make_accelerator
 from fairtune.training.loop import TrainingRun
@@ -189,10 +187,7 @@ def input_length(
     """`max_length` as a number, counted on the training texts where it is auto."""
     wanted = settings.train.max_length
     if wanted == AUTO:
-        chosen = fixed_sample(train, SAMPLE)
-        batches = (chosen.texts[start : start + BATCH] for start in range(0, len(chosen), BATCH))
-        pieces = tokenize(batches, tokenizer, check_stop=check_stop)
-        return auto_length(count_of(np.concatenate([piece.lengths for piece in pieces])), source.positions)
+        return auto_length(count_tokens(train, tokenizer, check_stop=check_stop), source.positions)
     length = settings.train.longest
     if source.positions is not None and length > source.positions:
         reason = (

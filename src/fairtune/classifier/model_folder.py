@@ -18,6 +18,7 @@ from fairtune.classifier.predictor import Predictor
 from fairtune.classifier.probe_network import read_probe
 from fairtune.classifier.process import borrowed_process
 from fairtune.classifier.provenance import Provenance
+from fairtune.core import __version__
 from fairtune.core.errors import ModelError
 from fairtune.core.files import (
     files_of,
@@ -27,7 +28,6 @@ from fairtune.core.files import (
     write_folder,
     write_json,
 )
-from fairtune.core.version import __version__
 from fairtune.models.loader import load_classifier
 from fairtune.models.model_parts import head_parameters
 from fairtune.models.sources import ModelSource

@@ -17,8 +17,7 @@ from fairtune.core.errors import ModelError
 from fairtune.models.model_parts import evaluating, require_rows
 from fairtune.tasks.task import Texts
 from fairtune.tasks.tokens.encoded_splits import Encoded, Indices, collate, evaluation_batches
-from fairtune.tasks.tokens.encoder import Piece
-from fairtune.tasks.tokens.tokenization import BATCH, encoder
+from fairtune.tasks.tokens.tokenization import BATCH, Piece, encoder
 from fairtune.training.classification import MANY_TOKENS, TOKENS_PER_BATCH
 from fairtune.training.device import keep_freed_memory
 

@@ -9,8 +9,8 @@ from typing import Any
 from fairtune.classifier.calibration import Calibration
 from fairtune.classifier.labels import Classes, Values
 from fairtune.classifier.settings import Settings
+from fairtune.core import __version__
 from fairtune.core.cache import key_of
-from fairtune.core.version import __version__
 from fairtune.models.sources import ModelSource
 from fairtune.settings.learners import LEARNERS
 from fairtune.study.plan import PROTOCOL

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from fairtune.cli.verbs import Verb, VerbGroup
-from fairtune.core.version import __version__
+from fairtune.core import __version__
 
 FIRST, RUN, READ, MODELS = "First steps", "Running a study", "Reading results", "Models and data"
 DEMO = "studies/movie-reviews.yaml"

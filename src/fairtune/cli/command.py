@@ -44,6 +44,10 @@ AllowPlugins = Annotated[
         "--allow-plugins", help="Execute the modules that the study names under `plugins`; needed once per file."
     ),
 ]
+NamedIn = Annotated[
+    Path | None,
+    typer.Option("--study", metavar="FILE", help="Also know the methods of the plug-ins that this file names."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with JSON.")]
 
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtune.cli.command import AsJson, print_json, print_text, report_errors
+from fairtune.cli.command import (
+    AllowPlugins,
+    AsJson,
+    NamedIn,
+    print_json,
+    print_text,
+    reading_study,
+    report_errors,
+)
 from fairtune.cli.verb_page import NARROWEST, WIDEST, Entry, list_text
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.core.printable import printable
@@ -35,8 +43,15 @@ TOPICS = {
 
 
 @report_errors
-def show_help(topic: Topic = None, as_json: AsJson = False) -> None:
+def show_help(
+    topic: Topic = None, study: NamedIn = None, allow_plugins: AllowPlugins = False, as_json: AsJson = False
+) -> None:
     """Explain a verb, or a field of a study file."""
+    if study is not None:
+        from fairtune.study.study_file import load_plugins
+
+        with reading_study(allow_plugins):
+            load_plugins(study)
     words = topic or []
     if not words:
         _show_topics(as_json)
@@ -119,9 +134,9 @@ def _field_text(doc: FieldDoc) -> str:
 
 
 def _show_titles(as_json: bool) -> None:
-    from fairtune.tasks.titles import kinds
+    from fairtune.tasks.titles import KINDS
 
-    found = list(kinds().values())
+    found = list(KINDS.values())
     if as_json:
         print_json([{"kind": kind.name, "weight": kind.weight, "help": kind.help} for kind in found])
         return

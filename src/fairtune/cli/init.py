@@ -6,19 +6,15 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from fairtune.cli.command import AsJson, print_json, print_note, print_text, report_errors
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.core.files import read_json, write_atomically
-from fairtune.study.fragments import schema_root
-from fairtune.study.starter import SCHEMA_FILE, study_name
-
-if TYPE_CHECKING:
-    from fairtune.study.starter_file import StarterFile
-    from fairtune.study.starter_task import StarterTask
+from fairtune.study.allowed import schema_root
+from fairtune.study.starter import SCHEMA_FILE, Starter, file_starter, study_name, task_starter
 
 Data = Annotated[
     Path,
@@ -75,13 +71,13 @@ def init(
     name = study_name(data)
     file = out or Path(f"{name}.yaml")
     _require_free(file, data, force)
-    seen = _looked_at(data, text or (), label, encoding)
-    written = seen.starter(name, file.parent).text(file.name)
+    seen = _looked_at(data, text or (), label, encoding, file)
+    written = seen.text(name, file)
     _require_fit(written, data)
     schema = _write(file, written)
     if as_json:
         own = {"study": name, "file": str(file), "schema": None if schema is None else str(schema), "next": _next(file)}
-        print_json({**own, **seen.as_json()})
+        print_json({**own, **seen.json})
         return
     for line in _lines(seen, file):
         print_text(line)
@@ -89,16 +85,15 @@ def init(
         print_note(f"{SCHEMA_FILE} is there and not fairtune's, so it was left as it is: no help from your editor.")
 
 
-def _looked_at(data: Path, text: Sequence[str], label: str | None, encoding: str | None) -> StarterFile | StarterTask:
-    from fairtune.study.starter_task import find_starter_task
+def _looked_at(data: Path, text: Sequence[str], label: str | None, encoding: str | None, file: Path) -> Starter:
+    from fairtune.tasks.catalogue import load_task, task_names
 
-    if not data.exists() and (found := find_starter_task(str(data))) is not None:
+    if not data.exists() and str(data) in task_names():
         if text or label or encoding:
             raise FairtuneError(
                 f"{data} is a task by name, whose columns are known; leave out --text, --label and --encoding."
             )
-        return found
-    from fairtune.study.starter_file import StarterFile
+        return task_starter(load_task(str(data)))
     from fairtune.tasks.column_choice import choose_task_columns, require_classes, require_header
     from fairtune.tasks.reading.file_facts import describe_file
 
@@ -108,7 +103,7 @@ def _looked_at(data: Path, text: Sequence[str], label: str | None, encoding: str
     columns = choose_task_columns(facts, text, label)
     if not (text and label):
         require_header(facts, columns)
-    return StarterFile(data, facts, columns, require_classes(facts, columns.label), encoding)
+    return file_starter(data, facts, columns, require_classes(facts, columns.label), encoding, file)
 
 
 def _require_free(file: Path, data: Path, force: bool) -> None:
@@ -157,9 +152,9 @@ def _write(file: Path, written: str) -> Path | None:
     return schema
 
 
-def _lines(seen: StarterFile | StarterTask, file: Path) -> list[str]:
+def _lines(seen: Starter, file: Path) -> list[str]:
     """What was seen, what was taken for what, and how to go on."""
-    lines = seen.lines()
+    lines = list(seen.lines)
     rare = [name for name, count in seen.classes.items() if count < RARE]
     if rare:
         names = f"{one_of(rare[:SHOWN])}{' ...' if len(rare) > SHOWN else ''}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -10,19 +12,28 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.command import (
+    AllowPlugins,
     AsJson,
+    NamedIn,
     console,
     print_json,
+    print_text,
+    reading_study,
     report_errors,
 )
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.methods.arms import NamedArm, named_arms
 from fairtune.methods.base import Method
 from fairtune.methods.config import MethodConfig
+from fairtune.methods.hooks import hook_docs
 from fairtune.methods.registry import method_plugin, registered
 from fairtune.settings.learners import LEARNERS
 from fairtune.study.fields import method_docs
+from fairtune.study.study_file import load_plugins
 
+Hooks = Annotated[
+    bool, typer.Option("--hooks", help="What a method of your own can override, with all arguments, instead.")
+]
 Name = Annotated[
     str | None,
     typer.Argument(metavar="NAME", help="A method or a named arm; all if absent.", show_default=False),
@@ -30,12 +41,25 @@ Name = Annotated[
 
 
 @report_errors
-def methods(name: Name = None, as_json: AsJson = False) -> None:
+def methods(
+    name: Name = None,
+    study: NamedIn = None,
+    hooks: Hooks = False,
+    allow_plugins: AllowPlugins = False,
+    as_json: AsJson = False,
+) -> None:
     """Show the methods and the named arms, or everything about one of them."""
+    if hooks:
+        _show_hooks(as_json)
+        return
+    if study is not None:
+        with reading_study(allow_plugins):
+            load_plugins(study)
     known, arms = registered(), named_arms()
     if name is not None and name not in known and name not in arms:
         names = [*known, *arms]
-        raise FairtuneError(f"no method or named arm '{name}'; there are: {one_of(names)}.{nearest(name, names)}")
+        hint = nearest(name, names) or ("" if study else " One of a plug-in is known with `--study FILE`.")
+        raise FairtuneError(f"no method or named arm '{name}'; there are: {one_of(names)}.{hint}")
     chosen = [method for method in known.values() if name in (None, method.name)]
     chosen_arms = [arm for arm in arms.values() if name in (None, arm.name)]
     if as_json:
@@ -52,6 +76,17 @@ def methods(name: Name = None, as_json: AsJson = False) -> None:
             _show_method(method, [arm.name for arm in arms.values() if any(u.name == name for u in arm.uses)])
         for arm in chosen_arms:
             _show_arm(arm)
+
+
+def _show_hooks(as_json: bool) -> None:
+    docs = hook_docs()
+    if as_json:
+        print_json([asdict(doc) for doc in docs])
+        return
+    for doc in docs:
+        indent = "    " if "." in doc.name else ""
+        text = textwrap.indent(doc.help, f"{indent}    ")
+        print_text(f"{indent}{doc.signature}\n{text}".rstrip() + "\n")
 
 
 def _method_facts(method: type[Method]) -> dict[str, Any]:

@@ -28,16 +28,15 @@ from fairtune.cli.command import (
 )
 from fairtune.core.cautions import GRADES, Grade
 from fairtune.core.errors import FairtuneError, one_of
-from fairtune.core.numbers import as_percent
+from fairtune.core.numbers import as_percent, plural
 from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
 from fairtune.monitor.stage_view import show_stages
 from fairtune.study.arm_choice import choice_text, choose_arms, read_arms
 from fairtune.study.audit import deciding_comparison
 from fairtune.study.compute import plan_compute
-from fairtune.study.plan import Plan, make_plan
+from fairtune.study.plan import Plan, TuningCost, find_tuning_cost, make_plan
 from fairtune.study.study_file import load_checked
-from fairtune.study.trial_plan import TuningCost, find_tuning_cost
 from fairtune.tasks import TaskFacts
 
 Estimate = Annotated[
@@ -100,7 +99,7 @@ def plan(
             console().print(
                 f"  {', '.join(simple)}: not measured; seconds each, besides one pass of an encoder over all examples"
             )
-        workers = "1 worker" if costs.workers == 1 else f"{costs.workers} workers side by side"
+        workers = plural(costs.workers, "worker", "workers side by side")
         count = sum(run.arm in chosen for run in found.runs)
         console().print(f"  all {count} runs by {workers}: about {costs.total_seconds / 60:.1f} minutes")
         if tuning:
@@ -125,7 +124,7 @@ def _tuning_text(plan: Plan, cost: TuningCost) -> str:
     borrowed = " Borrowing adds at most one trial per rival." if tune.borrow else ""
     return (
         f"before these runs every trained arm tries {trials} {'setting' if trials == '1' else 'settings'} "
-        f"({', '.join(tune.space)}) with {len(tune.seeds)} {'seed' if len(tune.seeds) == 1 else 'seeds'} of their own, "
+        f"({', '.join(tune.space)}) with {plural(len(tune.seeds), 'seed')} of their own, "
         f"{cost.runs} runs of {spent:,} optimizer steps, {share} of all; the best on validation replace those above.{borrowed} "
         "`--set tune=null` takes them as given."
     )

@@ -21,6 +21,7 @@ from fairtune.cli.command import (
     Profile,
     Runs,
     StudyFile,
+    print_json,
     print_note,
     print_text,
     reading_study,
@@ -62,6 +63,13 @@ Address = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Print what would be run, or the script for Slurm, and do nothing else.")
 ]
+Smoke = Annotated[
+    bool,
+    typer.Option(
+        "--smoke",
+        help="Only try each arm: two steps with a checkpoint between them. Nothing is recorded. Long studies begin with it anyway.",
+    ),
+]
 MaxSeeds = Annotated[
     int | None, typer.Option("--max-seeds", metavar="N", help="With --until-decided, at most so many seeds (20).")
 ]
@@ -77,6 +85,7 @@ def run(
     on: On = None,
     address: Address = None,
     dry_run: DryRun = False,
+    smoke: Smoke = False,
     until_decided: UntilDecided = False,
     max_seeds: MaxSeeds = None,
     force: Force = False,
@@ -116,6 +125,8 @@ def run(
         if dry_run:
             _show_dry(study, runs, chosen, force)
             return
+        if smoke:
+            raise typer.Exit(_show_smoke(study, chosen, force, as_json))
         if sys.stderr.isatty():
             print_note(watch_hint(study.study, runs))
         looks = (lambda: _run_looks(study, runs, max_seeds, force)) if until_decided else None
@@ -254,6 +265,29 @@ def _show_dry(study: Study, runs: Path, chosen: list[str] | None, force: bool) -
     for run in plan.runs:
         if arms is None or run.arm in arms:
             print_text(f"{run.arm}/seed-{run.seed}")
+
+
+def _show_smoke(study: Study, chosen: list[str] | None, force: bool, as_json: bool) -> int:
+    """Try each arm for two steps and say which of them run; returns the exit code."""
+    from fairtune.execution.smoke import smoke_arms
+    from fairtune.study.arm_choice import choose_arms
+    from fairtune.study.plan import make_plan
+
+    with stage("planning its runs: data, model, controls"):
+        plan = make_plan(study, force)
+    with stage("trying each arm for two steps"):
+        found = smoke_arms(plan, choose_arms(plan, chosen))
+    if as_json:
+        print_json(
+            {one.arm: {"passed": one.reason is None, "seconds": one.seconds, "reason": one.reason} for one in found}
+        )
+    else:
+        width = max((len(one.arm) for one in found), default=0)
+        for one in found:
+            print_text(
+                f"{one.arm:{width}}  {f'ok, {one.seconds:.1f} s' if one.reason is None else f'FAILS: {one.reason}'}"
+            )
+    return FAILED_RUN if any(one.reason is not None for one in found) else 0
 
 
 def _time(study: Study, runs: Path, force: bool) -> None:

@@ -21,6 +21,6 @@ def schema(
     if not of_suite:
         print_json(study_json_schema())
         return
-    from fairtune.study.suite_schema import whole_suite_json_schema
+    from fairtune.study.suite_file import suite_json_schema
 
-    print_json(whole_suite_json_schema())
+    print_json(suite_json_schema())

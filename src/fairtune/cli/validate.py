@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from fairtune.cli.command import AllowPlugins, AsJson, console, print_json, reading_study, report_errors
+from fairtune.core.numbers import plural
 from fairtune.study.problems import Problem
 from fairtune.study.study_file import check_file, find_absences
-from fairtune.study.suite_validation import CheckedSuite, check_suite, is_suite
+from fairtune.study.suite_file import Suite, check_suite, is_suite
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The study file, or a suite file.", show_default=False)]
 
@@ -25,8 +26,8 @@ def validate(file: File, allow_plugins: AllowPlugins = False, as_json: AsJson = 
     """
     if is_suite(file):
         with reading_study(allow_plugins):
-            found = check_suite(file)
-        _show_suite(file, found, as_json)
+            found, absent = check_suite(file)
+        _show_suite(file, found, absent, as_json)
         return
     with reading_study(allow_plugins):
         study, absent = check_file(file), find_absences(file)
@@ -35,24 +36,20 @@ def validate(file: File, allow_plugins: AllowPlugins = False, as_json: AsJson = 
         print_json({**answer, "not_here": [asdict(problem) for problem in absent]})
         return
     arms, seeds = len(study.arms), len(study.seeds)
-    counts = f"{_many(arms, 'arm')} x {_many(seeds, 'seed')} = {_many(arms * seeds, 'run')}"
+    counts = f"{plural(arms, 'arm')} x {plural(seeds, 'seed')} = {plural(arms * seeds, 'run')}"
     _tell(file, counts, study.profiles, absent)
 
 
-def _show_suite(file: Path, found: CheckedSuite, as_json: bool) -> None:
-    names = [one.study.study for one in found.suite.studies]
+def _show_suite(file: Path, found: Suite, absent: Sequence[Problem], as_json: bool) -> None:
+    names = [one.study.study for one in found.studies]
     if as_json:
-        answer = {"valid": True, "suite": found.suite.name, "studies": names, "profiles": list(found.profiles)}
-        print_json({**answer, "not_here": [asdict(problem) for problem in found.absent]})
+        answer = {"valid": True, "suite": found.name, "studies": names, "profiles": list(found.profiles)}
+        print_json({**answer, "not_here": [asdict(problem) for problem in absent]})
         return
-    runs = sum(len(one.study.arms) * len(one.study.seeds) for one in found.suite.studies)
-    tasks = len({str(one.study.task) for one in found.suite.studies})
-    counts = f"A suite of {len(names)} {'study' if len(names) == 1 else 'studies'} on {_many(tasks, 'task')}, {_many(runs, 'run')}"
-    _tell(file, counts, found.profiles, found.absent)
-
-
-def _many(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    runs = sum(len(one.study.arms) * len(one.study.seeds) for one in found.studies)
+    tasks = len({str(one.study.task) for one in found.studies})
+    counts = f"A suite of {plural(len(names), 'study', 'studies')} on {plural(tasks, 'task')}, {plural(runs, 'run')}"
+    _tell(file, counts, found.profiles, absent)
 
 
 def _tell(file: Path, counts: str, profiles: Iterable[str], absent: Iterable[Problem]) -> None:

@@ -41,7 +41,8 @@ def verify(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
     """Read everything on record from end to end and say what is sound.
 
     Each finished run was closed with the sha256 of its files; its scores are computed again from its predictions. The exit
-    code is 0 where all is as it was written, 1 where something is not. Runs are never changed.
+    code is 0 where all is as it was written, 1 where something is not. What was changed or removed since the first plan is listed
+    with its date. Runs are never changed.
     """
     from fairtune.analysis.verification import verify_study
     from fairtune.ledger.studies import study_names
@@ -70,3 +71,6 @@ def _show(studies: Sequence[CheckedStudy], suites: Sequence[str], runs: Path) ->
         out.print(f"No study in {runs} yet.")
     for problem in (*(problem for one in studies for problem in one.problems), *suites):
         out.print(f"not sound: {problem}", soft_wrap=True)
+    for one in studies:
+        for change in one.changes:
+            out.print(f"changed: {one.study}: {change}", soft_wrap=True)

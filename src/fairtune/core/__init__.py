@@ -1,1 +1,3 @@
-"""The floor: errors, safe files and folders, locks, the cache, seeding, number formats. Imports nothing of fairtune's."""
+"""What every room uses: errors, files, the cache, locks, wording, GPUs; and the version, which is stored with everything."""
+
+__version__ = "0.1.0"

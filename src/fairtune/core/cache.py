@@ -53,14 +53,14 @@ class CacheUse:
     built: bool
 
 
-_recorded: ContextVar[list[CacheUse] | None] = ContextVar("recorded", default=None)
+_recorded: ContextVar[tuple[list[CacheUse], ...]] = ContextVar("recorded", default=())
 
 
 @contextmanager
 def recorded_uses() -> Iterator[list[CacheUse]]:
     """The entries that are asked for within this context."""
     uses: list[CacheUse] = []
-    before = _recorded.set(uses)
+    before = _recorded.set((uses,))
     try:
         yield uses
     finally:
@@ -68,7 +68,7 @@ def recorded_uses() -> Iterator[list[CacheUse]]:
 
 
 def _record(path: Path, built: bool) -> None:
-    if (uses := _recorded.get()) is not None:
+    for uses in _recorded.get():
         uses.append(CacheUse(path, built))
 
 
@@ -101,29 +101,27 @@ def cached(
     """
     assert area in AREAS, area
     folder = cache_folder() / area / key
-
-    def readable() -> T | None:
-        with suppress(*UNREADABLE):
-            return read(folder)
-        return None
-
+    with suppress(*UNREADABLE):
+        found = read(folder)
+        _record(folder, built=False)
+        return found
     try:
-        if built := (found := readable()) is None:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with wait_for_lock(_lock(folder.parent, key), check_stop):
-                if built := (found := readable()) is None:  # else another process has built it while we waited
-                    remove_leftovers(folder.parent, of=folder)
-                    with write_folder(folder, replace=True, durable=False) as scratch:
-                        build(scratch)
-                    found = read(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with wait_for_lock(_lock(folder.parent, key), check_stop):
+            with suppress(*UNREADABLE):
+                found = read(folder)  # another process built it meanwhile
+                _record(folder, built=False)
+                return found
+            remove_leftovers(folder.parent, of=folder)
+            with write_folder(folder, replace=True, durable=False) as scratch:
+                build(scratch)
+            _record(folder, built=True)
+            return read(folder)
     except OSError as error:
         raise DataError(
             f"{folder.parent}: the cache cannot be used ({error.strerror or error}); make room or fix that, run "
             f"`fairtune data cache --clear`, or set {VARIABLE} to a folder that can be written."
         ) from None
-    _record(folder, built)
-    assert found is not None
-    return found
 
 
 def cached_json(area: str, key: str, make: Callable[[], Any]) -> Any:
@@ -176,27 +174,26 @@ class Cleared:
 
 def contents() -> list[CacheArea]:
     """The areas of the cache that hold anything, by name."""
-    found = []
-    for area in AREAS:
-        paths = [path for path, _ in _entries(area)]
-        unfinished = sum(path.suffix == ASIDE for path in paths)
-        if paths:
-            found.append(CacheArea(area, len(paths) - unfinished, unfinished, sum(map(size_of, paths))))
-    return found
+    found = {area: [path for path, _ in _entries(area)] for area in AREAS}
+    unfinished = {area: sum(path.suffix == ASIDE for path in paths) for area, paths in found.items()}
+    return [
+        CacheArea(area, len(paths) - unfinished[area], unfinished[area], sum(map(size_of, paths)))
+        for area, paths in found.items()
+        if paths
+    ]
 
 
 def clear() -> Cleared:
     """Remove every entry that no process is building now. A process that has one open keeps it until it is done."""
     entries = size = busy = 0
     try:
-        for area in AREAS:
-            for path, key in _entries(area):
-                if is_locked(_lock(path.parent, key)):
-                    busy += path.suffix == ASIDE
-                else:
-                    size += size_of(path)
-                    entries += path.suffix != ASIDE
-                    remove(path)
+        for path, lock in (found for area in AREAS for found in _entries(area)):
+            if is_locked(lock):
+                busy += path.suffix == ASIDE
+            else:
+                size += size_of(path)
+                entries += path.suffix != ASIDE
+                remove(path)
     except OSError as error:
         raise DataError(f"{cache_folder()}: cannot be cleared: {error.strerror or error} ({error.filename}).") from None
     return Cleared(entries, size, busy)
@@ -209,13 +206,12 @@ def size_of(path: Path) -> int:
     return 0
 
 
-def _entries(area: str) -> list[tuple[Path, str]]:
-    """Entries and unfinished builds with their keys. Locks stay: a process may wait for one."""
+def _entries(area: str) -> list[tuple[Path, Path]]:
+    """Entries and unfinished builds, each with the lock of the process that builds it. Locks stay: a process may wait for one."""
     folder = cache_folder() / area
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [(path, named["key"]) for path in paths if (named := ENTRY.fullmatch(path.name))]
+    return [(path, _lock(folder, named["key"])) for path in paths if (named := ENTRY.fullmatch(path.name))]
 
 
 def _lock(area: Path, key: str) -> Path:
-    """Held by the process that builds an entry."""
     return area / f"{key}.lock"

@@ -7,7 +7,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any
 
 from rich import console as rich_console
@@ -54,8 +53,4 @@ def make_messages_printable() -> None:
     formatted = warnings.formatwarning
     warnings.formatwarning = lambda *args, **kwargs: printable(formatted(*args, **kwargs), LINES)
     logging.setLogRecordFactory(_PrintableRecord)
-    sys.excepthook = _show_exception
-
-
-def _show_exception(error_type: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
-    sys.stderr.write(printable("".join(traceback.format_exception(error_type, error, where)), LINES))
+    sys.excepthook = lambda *error: say("".join(traceback.format_exception(*error)), end="")

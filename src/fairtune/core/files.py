@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,7 +20,6 @@ from typing import Any, Literal
 
 ASIDE = ".writing"
 """How the names of files end that are being written, or were when their writer was killed."""
-CHUNK = 1 << 20
 LARGEST_NUMBER = 1e300
 """No score and no time is larger."""
 SEAL = "seal"
@@ -119,13 +117,6 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def read_tail(path: Path, most: int) -> bytes:
-    """The last bytes of a file, so many at most."""
-    with path.open("rb") as handle:
-        handle.seek(max(0, path.stat().st_size - most))
-        return handle.read(most)
 
 
 def sha256_of(path: Path) -> str:
@@ -264,7 +255,7 @@ def parse_json(content: str | bytes) -> Any:
 
 
 def read_regular(path: Path, most: int | None = None, *, end: bool = False) -> bytes:
-    """What a file holds; one that has no end, or no writer, is not waited for.
+    """What a file holds; a device or a pipe, which may have no end, is refused.
 
     Args:
         most: bytes; None takes any number.
@@ -273,29 +264,17 @@ def read_regular(path: Path, most: int | None = None, *, end: bool = False) -> b
     Raises:
         OSError: it cannot be read, is not a regular file, or has more than `most` bytes; `strerror` says which.
     """
-    # opening a pipe without a writer would block
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        seen = os.fstat(handle)
-        mode = seen.st_mode
-        if not stat.S_ISREG(mode):
-            found = "it is a folder" if stat.S_ISDIR(mode) else "it is a device or a pipe, not a regular file"
-            raise OSError(errno.EINVAL, found, str(path))
-        if end and most is not None:
-            os.lseek(handle, max(0, seen.st_size - most), os.SEEK_SET)
-            return read_at_most(handle, most)
-        content = read_at_most(handle, None if most is None else most + 1)
-    finally:
-        os.close(handle)
-    if most is not None and len(content) > most:
+    seen = path.stat()
+    if not stat.S_ISREG(seen.st_mode):
+        found = "it is a folder" if stat.S_ISDIR(seen.st_mode) else "it is a device or a pipe, not a regular file"
+        raise OSError(errno.EINVAL, found, str(path))
+    with path.open("rb") as handle:
+        if most is None:
+            return handle.read()
+        if end:
+            handle.seek(max(0, seen.st_size - most))
+            return handle.read(most)
+        content = handle.read(most + 1)
+    if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most:,} bytes", str(path))
     return content
-
-
-def read_at_most(handle: int, most: int | None) -> bytes:
-    """What an open file still has, so many bytes at most."""
-    parts, left = [], sys.maxsize if most is None else most
-    while left and (part := os.read(handle, min(left, CHUNK))):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)

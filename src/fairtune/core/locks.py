@@ -6,10 +6,9 @@ A file system without locks lets everyone in: then the other guards (names of ea
 from __future__ import annotations
 
 import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 POLL_SECONDS = 0.05
@@ -39,14 +38,9 @@ def wait_for_lock(path: Path, check_stop: Callable[[], None]) -> Iterator[None]:
 
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock; one that cannot be opened counts as free."""
-    try:
-        handle = os.open(path, os.O_RDONLY)  # readers need not be able to write
-    except OSError:
-        return False
-    try:
-        return not _take(handle)
-    finally:
-        os.close(handle)
+    with suppress(OSError), path.open("rb") as handle:  # readers need not be able to write
+        return not _take(handle.fileno())
+    return False
 
 
 def _take(handle: int) -> bool:

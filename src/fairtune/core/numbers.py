@@ -1,9 +1,9 @@
-"""How numbers look: percent, points with a real minus, p values, sizes; a dash where there is none."""
+"""How numbers and lists look: percent, points with a real minus, p values, sizes, plurals; a dash where there is none."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 DASH, MINUS = "–", "\u2212"
 
@@ -110,3 +110,18 @@ def size_text(size: float) -> str:
         if size < most:
             return f"{size / (most / 1e3):.{0 if unit == 'B' else 1}f} {unit}"
     return f"{size / 1e9:.1f} GB"
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """`1 run`, `1,200 runs`.
+
+    Args:
+        nouns: more than one of them, where that is not the noun with an s.
+    """
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
+def listed(names: Iterable[object], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *others, final = map(str, names)
+    return f"{', '.join(others)} {last} {final}" if others else final

@@ -10,6 +10,7 @@ from typing import Any
 from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.core.files import write_sealed
 from fairtune.core.leases import require_held
+from fairtune.core.plugins import line_of
 from fairtune.ledger.events import EventLog
 from fairtune.study.run_spec import RunSpec
 
@@ -78,7 +79,7 @@ def failure_reason(error: BaseException) -> str:
         )
     if _is_full_disk(error):
         return "the disk is full; free some space and run the same command again, what is recorded is kept"
-    return f"{type(error).__name__}: {str(error).strip() or 'no message'}"
+    return f"{type(error).__name__}: {str(error).strip() or 'no message'}{line_of(error)}"
 
 
 def _is_full_disk(error: BaseException) -> bool:

@@ -13,7 +13,7 @@ from fairtune.core.cache import recorded_uses, size_of
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
-from fairtune.study.inputs import text_of, tokenized
+from fairtune.study.expand import text_of, tokenized
 from fairtune.study.plan import make_plan
 from fairtune.study.schema import Study
 from fairtune.tasks import load_task

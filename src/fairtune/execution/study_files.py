@@ -20,7 +20,7 @@ from fairtune.tasks import Task, load_task
 from fairtune.tasks.card.builder import card_of
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Split
-from fairtune.tasks.tokens.tokenization import BATCH, tokenize
+from fairtune.tasks.tokens.tokenization import tokenize
 
 VERSION = 1
 """Raised whenever the same study would keep something else."""
@@ -90,10 +90,9 @@ def _examples(plan: Plan, task: Task, scored: dict[str, int]) -> dict[str, Examp
     for name, size in scored.items():
         # A sample is the head of a fixed order, so what is kept is among what is scored.
         split = fixed_sample(task.splits[name], min(size, MOST))
-        batches = (split.texts[start : start + BATCH] for start in range(0, len(split), BATCH))
         with stage(f"keeping the {name} texts for the report", len(split)) as advance:
             tokens = []
-            for piece in tokenize(batches, tokenizer):
+            for piece in tokenize(split.texts, tokenizer):
                 tokens.append(piece.lengths)
                 advance(len(piece.lengths))
         found[name] = _kept(split, np.concatenate(tokens).astype(np.int32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairtune.core.errors import LedgerError, Stopped
-from fairtune.execution.executors.base import ENDED, REFUSED, Executor, ExecutorFactory, JobEvent, make_executor
+from fairtune.execution.executors.base import ENDED, NOTE, REFUSED, Executor, ExecutorFactory, JobEvent, make_executor
 from fairtune.execution.failures import DISK
+from fairtune.execution.smoke import smoke_reason, smoke_specs
 from fairtune.execution.study_files import record_plan
+from fairtune.ledger.endings import note_ending, note_endings
 from fairtune.ledger.folders import lock
 from fairtune.ledger.index import refresh_index
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
@@ -97,11 +100,13 @@ def run_plan(
     """
     require_writable(runs)
     home = study_folder(runs, plan.study.study)
+    scratch = home / ".smoke"
     with lock(home / ".lock", f"study '{plan.study.study}' is being run by another process; see `fairtune status`."):
         jobs = [run.at(runs) for run in plan.runs]
         for job in jobs:
             job.run.check_plan(job.as_json())
         record_plan(plan, home, reanalysed, until_decided)
+        note_endings(home)
         jobs = [job for job, run in zip(jobs, plan.runs, strict=True) if arms is None or run.arm in arms]
         states = {job.name: run_state(job.run, job.key, remember=True) for job in jobs}
         outcome = StudyOutcome(
@@ -115,9 +120,12 @@ def run_plan(
         monitor.begin(plan.study.study, len(jobs), {job.name: job.steps for job in waiting})
         try:
             if waiting and executor is not None:
-                _run_jobs(executor, waiting, home, outcome, monitor)
+                tested = {name.partition("/")[0] for name in outcome.kept}
+                smoke = smoke_specs(waiting, scratch, tested) if plan.study.execution.on == "local" else []
+                _run_jobs(executor, [*smoke, *waiting], home, outcome, monitor)
         finally:
             monitor.end()
+            shutil.rmtree(scratch, ignore_errors=True)
             if not outcome.disk_full and home.is_dir():
                 refresh_index(runs)
     return outcome
@@ -133,10 +141,16 @@ def _run_jobs(executor: Executor, jobs: Sequence[RunSpec], home: Path, outcome: 
         with _sigterm_as_stop():
             executor.submit(jobs)
             for event in executor.events():
+                if event.job.smoke:
+                    if event.is_last and (reason := smoke_reason(event)):
+                        text = f"smoke test: arm {event.job.arm} fails ({reason}); its runs will fail, the other arms go on"
+                        monitor.update(event.job.name, NOTE, {"text": text})
+                    continue
                 outcome.add(event)
                 monitor.update(event.job.name, event.type, event.values)
                 if event.is_last:
                     _require_there(home)
+                    note_ending(home, event.job.run)
                 if outcome.disk_full:
                     executor.cancel_waiting()
     except (KeyboardInterrupt, Stopped) as interruption:

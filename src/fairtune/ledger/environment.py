@@ -13,9 +13,9 @@ from typing import Any
 
 import psutil
 
+from fairtune.core import __version__
 from fairtune.core.files import read_sealed
 from fairtune.core.gpus import describe_gpu, driver_version, find_gpus, nvml_held, visible_gpus
-from fairtune.core.version import __version__
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.node import node_name, own_cards
 

@@ -7,7 +7,6 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.files import read_at_most
 from fairtune.ledger.events import SUM, parse_lines
 
 MOST = 8 << 20
@@ -58,7 +57,7 @@ class EventTail:
             self._restart()
         self._place = place
         os.lseek(handle, self._at, os.SEEK_SET)
-        content = read_at_most(handle, MOST)
+        content = os.read(handle, MOST)
         end = content.rfind(b"\n") + 1
         if len(content) == MOST:
             self.behind = True

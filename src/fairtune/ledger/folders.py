@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LedgerError, one_of
-from fairtune.core.files import read_sealed, remove_leftovers, write_sealed
+from fairtune.core.files import read_json, read_sealed, remove_leftovers, write_sealed
+from fairtune.core.leases import FOLDER as LEASE
 from fairtune.core.leases import is_leased
 from fairtune.core.locks import is_locked, try_lock
 
@@ -98,7 +99,7 @@ class RunFolder:
         return f"{self.arm}/{self.path.name}"
 
     def check_plan(self, expected: dict[str, Any]) -> None:
-        """Refuse a folder whose run was made with other settings, or that does not say with which.
+        """Refuse a folder whose run was made with other settings, or that does not say with which; a run that failed is replaced.
 
         Raises:
             LedgerError: naming what differs and the ways out.
@@ -113,7 +114,7 @@ class RunFolder:
         except (OSError, ValueError) as error:
             reason = f"its plan.json {_explain(error)}, so nothing says what was trained"
         else:
-            if found.get("key") == expected["key"]:
+            if found.get("key") == expected["key"] or self.failed:
                 return
             changed = one_of(_changes(found.get("settings", {}), expected["settings"])[:4]) or "the settings"
             reason = f"this run was made by another plan ({changed})"
@@ -133,8 +134,20 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         write_sealed(self.plan, plan)
 
+    @property
+    def failed(self) -> bool:
+        """Whether it holds a run that failed."""
+        try:
+            return bool(read_sealed(self.result).get("status") == "failed" and not self.manifest.exists())
+        except (OSError, ValueError):
+            return False
+
     def begin(self, plan: dict[str, Any]) -> None:
-        """Make the folder that of a run which is under way."""
+        """Make the folder that of a run which is under way; nothing stays of a failed one with other settings."""
+        if (read_json(self.plan) or plan).get("key") != plan["key"]:
+            for old in self.path.iterdir():
+                if old.name not in (LOCK, LEASE):
+                    shutil.rmtree(old) if old.is_dir() else old.unlink()
         self.write_plan(plan)
         self.checkpoint.mkdir(exist_ok=True)
         for left in (self.path, self.records):

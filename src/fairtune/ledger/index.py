@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
+from fairtune.core import __version__
 from fairtune.core.files import read_sealed
 from fairtune.core.leases import FOLDER as LEASE
-from fairtune.core.version import __version__
 from fairtune.ledger.folders import LOCK, RunFolder
 from fairtune.ledger.index_file import COLUMNS, NAME, IndexRow, Rows, read_rows, write_rows
 from fairtune.ledger.seals import (

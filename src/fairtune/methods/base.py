@@ -100,7 +100,8 @@ class Method:
     """A change to how a model is trained. Subclasses override what they change.
 
     Args:
-        seed: for whatever the method draws; the run's seed and the method's place in the arm decide it.
+        seed: for whatever the method draws, a whole number of up to 56 bits (numpy's older generators need `seed % 2**32`);
+            the run's seed and the method's place in the arm decide it.
 
     Attributes:
         name: as studies write it.

@@ -20,6 +20,7 @@ from pathlib import Path
 import psutil
 
 from fairtune.core.errors import FairtuneError
+from fairtune.core.numbers import plural
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED
 
 ENDED = (FINISHED, FAILED, DAMAGED)
@@ -191,7 +192,7 @@ def whole_seeds(states: dict[tuple[str, int], str]) -> tuple[int, int]:
 
 
 def peeking_text(n: int, planned: int) -> str:
-    return f"peeking: {n} of {planned} {'seed' if planned == 1 else 'seeds'}"
+    return f"peeking: {n} of {plural(planned, 'seed')}"
 
 
 def _has_idle_core() -> bool:

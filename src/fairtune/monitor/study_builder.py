@@ -12,6 +12,7 @@ from typing import Any
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import stat_of
 from fairtune.core.locks import is_locked
+from fairtune.core.numbers import plural
 from fairtune.core.printable import printable
 from fairtune.ledger.index import CLOSED, IndexRow
 from fairtune.ledger.live_runs import LiveRuns
@@ -251,7 +252,7 @@ class StudyBuilder:
             notes.append(BEING_JUDGED)
         behind = sum(state == FINISHED for state in states.values()) - judgement.counted
         if behind > 0 and not judgement.problem:
-            some = "1 run that has finished since is" if behind == 1 else f"{behind} runs that have finished since are"
+            some = plural(behind, "run that has finished since is", "runs that have finished since are")
             notes.insert(0, f"{some} not counted yet.")
         return VerdictView(judgement.opening, peeking, n, planned, " ".join(notes), judgement.problem, judgement.made)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fairtune.analysis.hardware import readable
 from fairtune.analysis.results import LedgerRun
+from fairtune.core.numbers import plural
 
 MOMENTARY = ("time", "load", "load_after")
 OWN_LOAD = 0.5
@@ -49,7 +50,7 @@ def _flat(environment: dict[str, Any]) -> dict[str, str]:
 
 
 def _counted(counts: Counter[str]) -> str:
-    return "; ".join(f"{value} in {count} run{'s' if count > 1 else ''}" for value, count in counts.most_common())
+    return "; ".join(f"{value} in {plural(count, 'run')}" for value, count in counts.most_common())
 
 
 def _load(load: dict[str, Any] | None) -> float | None:

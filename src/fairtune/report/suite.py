@@ -18,7 +18,7 @@ from fairtune.analysis.suite_verdict import MetricOverTasks, SuiteVerdict, arm_s
 from fairtune.analysis.task_means import FEWEST_TASKS, Improvement
 from fairtune.core.files import indented_json
 from fairtune.core.markdown import heading, items, plain, table
-from fairtune.core.numbers import DASH, p_value, significant
+from fairtune.core.numbers import DASH, p_value, plural, significant
 from fairtune.core.printable import LINES, printable, printable_json, with_printable_texts
 from fairtune.ledger.run_times import format_seconds
 from fairtune.ledger.suites import suite_folder
@@ -71,7 +71,7 @@ def title_of(one: MetricOverTasks) -> str:
     """A metric at the head of its part of the page."""
     scale = scale_of(one.metric)
     lower = ", lower is better" if METRICS[one.metric].lower_is_better else ""
-    tasks = f"{len(one.tasks)} {'task' if len(one.tasks) == 1 else 'tasks'}"
+    tasks = plural(len(one.tasks), "task")
     return f"{scale.title[:1].upper()}{scale.title[1:]}: {tasks} (differences in {one.unit}{lower})"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fairtune.analysis.arms_over_tasks import ArmOverTasks
 from fairtune.analysis.suite_cells import ArmCell
 from fairtune.analysis.suite_verdict import MetricOverTasks
-from fairtune.core.numbers import confidence
+from fairtune.core.numbers import confidence, plural
 from fairtune.report.figures.strips import StripAxis, difference_axis
 
 Ends = tuple[float, float]
@@ -79,7 +79,7 @@ def _forest(one: MetricOverTasks, line: ArmOverTasks, axis: StripAxis) -> SuiteF
             one,
             axis,
             group.group,
-            _tasks(group.tasks),
+            plural(group.tasks, "task"),
             (group.difference, group.low, group.high),
             "",
             spoken="Mean of the group",
@@ -88,7 +88,7 @@ def _forest(one: MetricOverTasks, line: ArmOverTasks, axis: StripAxis) -> SuiteF
     )
     found = line.found
     mean = _row(
-        one, axis, "mean over tasks", _tasks(line.tasks), (found.difference, found.low, found.high), line.verdict.word,
+        one, axis, "mean over tasks", plural(line.tasks, 'task'), (found.difference, found.low, found.high), line.verdict.word,
         line.verdict.family, f"Mean over tasks, {confidence(found.confidence)} interval",
     )  # fmt: skip
     margin = None
@@ -101,10 +101,6 @@ def _forest(one: MetricOverTasks, line: ArmOverTasks, axis: StripAxis) -> SuiteF
 
 def _lower(one: MetricOverTasks) -> bool:
     return (one.size(1.0) or 0.0) > one.gain(1.0)
-
-
-def _tasks(count: int) -> str:
-    return "1 task" if count == 1 else f"{count} tasks"
 
 
 def _cell_row(one: MetricOverTasks, axis: StripAxis, cell: ArmCell) -> SuiteRow:

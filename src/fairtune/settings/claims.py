@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field, model_validator
 
-from fairtune.core.errors import shown
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.values import LONGEST_NAME, MOST_ARMS, Section
+from fairtune.settings.values import LONGEST_NAME, MOST_ARMS, Section, form, refuse
 
 if TYPE_CHECKING:
     ClaimMetric = str
@@ -25,98 +23,71 @@ else:
 
 QUALITY, SPEED, SPREAD, SHARE, RANK, MAP = "quality", "speed", "spread", "share", "rank", "map"
 AT_LEAST, ABOUT = "at least", "about"
-BETTER_THAN, WORSE_THAN, AS_GOOD_AS = "better_than", "worse_than", "as_good_as"
 POINTS, PERCENT = "points", "%"
-CLAIM_ERRORS = ("amount", "factor", "parameter_share", "share_range", "statement", "rank", "claimed_arm", "beside")
-"""Kinds of errors that say themselves what is allowed."""
-LARGEST_FACTOR, LARGEST_AMOUNT = 10_000.0, 1000.0
-_NUMBER = r"(?:[0-9]{1,6}(?:\.[0-9]{0,6})?|\.[0-9]{1,6})"
-_AMOUNT = re.compile(rf"({_NUMBER}) *(points?|%)")
-_FACTOR = re.compile(rf"({_NUMBER}) *[x×]")
-_SHARE = re.compile(rf"({_NUMBER}) *%")
-_RANGE = re.compile(rf"({_NUMBER}) *- *({_NUMBER}) *%")
-_BARE = re.compile(rf"[-+]?{_NUMBER}")
 
 
-def _no_unit(value: Any) -> bool:
-    bare = isinstance(value, str) and _BARE.fullmatch(value.strip()) is not None
-    return bare or (isinstance(value, int | float) and not isinstance(value, bool))
+class Statement(NamedTuple):
+    """What a claim says by one of its fields.
+
+    Args:
+        beside: other fields that may qualify it.
+        words: with the claim's fields, and `by` and `within` as phrases.
+    """
+
+    kind: str
+    beside: tuple[str, ...]
+    words: str
 
 
-def _amount(value: Any) -> str:
-    found = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found and 0 < float(found[1]) <= LARGEST_AMOUNT:
-        return f"{found[1]}%" if found[2] == PERCENT else f"{found[1]} points"
-    lacks = "has no unit" if _no_unit(value) else "is no amount"
-    raise PydanticCustomError(
-        "amount",
-        "{shown} {lacks}: write 0.5 points, of a metric that is shown in hundredths, or 0.5%, which is that share of the other "
-        "arm's mean, as margins are",
-        {"shown": shown(value), "lacks": lacks},
-    )
+_AGAINST = ("by", "metric", "reading")
+STATEMENTS = {
+    "better_than": Statement(QUALITY, _AGAINST, "{arm} is better than {better_than}{by}"),
+    "worse_than": Statement(QUALITY, _AGAINST, "{arm} is worse than {worse_than}{by}"),
+    "as_good_as": Statement(QUALITY, ("within", "metric"), "{arm} is as good as {as_good_as}, within {within}"),
+    "faster": Statement(SPEED, ("than", "reading"), "{arm} is {reading} {faster} as fast as {than}"),
+    "steadier_than": Statement(SPREAD, (), "the step times of {arm} vary less than those of {steadier_than}"),
+    "frozen": Statement(SHARE, (), "{arm} freezes {frozen} of the parameters"),
+    "map_use": Statement(MAP, (), "{arm} uses its map's error for about {map_use} of the examples in the end"),
+    "pruned": Statement(MAP, (), "{arm} removes {pruned} of its hidden units"),
+    "reliability": Statement(MAP, (), "the map of {arm} ends with a mean reliability of {reliability}"),
+    "rank": Statement(RANK, ("metric",), "rank {rank}"),
+}
+QUALIFIERS = ("by", "within", "than", "metric", "reading")
 
 
-def _factor(value: Any) -> str:
-    found = _FACTOR.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found and 0 < float(found[1]) <= LARGEST_FACTOR:
-        return f"{found[1]}x"
-    lacks = "has no unit" if _no_unit(value) else "is no speed-up"
-    raise PydanticCustomError(
-        "factor",
-        "{shown} {lacks}: write 1.3x, which is 1.3 times as many optimizer steps in the same time",
-        {"shown": shown(value), "lacks": lacks},
-    )
+def _figure(text: str) -> str:
+    """A figure and its unit, written one way: `0.5 points`, `0.5%`, `1.3x`, `10-30%`."""
+    digits, unit = re.split(r"(?=[px×%])", text.replace(" ", ""), maxsplit=1)
+    low, high = (float(end) for end in (digits.split("-") * 2)[:2])
+    if "-" in digits and low >= high:
+        refuse()
+    return digits + {"p": " points", "%": "%"}.get(unit[0], "x")
 
 
-def _share(value: Any) -> str:
-    found = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found and 0 <= float(found[1]) <= 100:
-        return f"{found[1]}%"
-    lacks = "has no unit" if _no_unit(value) else "is no share"
-    raise PydanticCustomError(
-        "parameter_share",
-        "{shown} {lacks}: write 12.95%, as many digits as were stated",
-        {"shown": shown(value), "lacks": lacks},
-    )
+def _above_zero(figure: str) -> str:
+    return figure if figure.strip(" points%x").strip("0.") else refuse()
 
 
-def _range(value: Any) -> str:
-    found = _RANGE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found and 0 <= float(found[1]) < float(found[2]) <= 100:
-        return f"{found[1]}-{found[2]}%"
-    raise PydanticCustomError(
-        "share_range", "{shown} is not a range of percentages: write 10-30%", {"shown": shown(value)}
-    )
+def _percentage(figure: str) -> str:
+    return figure if float(figure[:-1].rpartition("-")[2]) <= 100 else refuse()
 
 
+_NUMBER = r"([0-9]{1,6}(\.[0-9]{0,6})?|\.[0-9]{1,6})"
+_READ, _POSITIVE, _SHARE = AfterValidator(_figure), AfterValidator(_above_zero), AfterValidator(_percentage)
 Amount = Annotated[
     str,
-    PlainValidator(_amount),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "pattern": r"^[0-9.]{1,13} ?(points?|%)$",
-            "title": "an amount with its unit: 0.5 points, or 0.5%",
-        }
-    ),
+    form(rf"{_NUMBER} *(points?|%)", "an amount with its unit: 0.5 points, or 0.5% of the other arm's mean"),
+    _READ,
+    _POSITIVE,
 ]
 Factor = Annotated[
     str,
-    PlainValidator(_factor),
-    WithJsonSchema({"type": "string", "pattern": r"^[0-9.]{1,13} ?[x×]$", "title": "a speed-up such as 1.3x"}),
+    form(rf"{_NUMBER} *[x×]", "a factor with its unit: 1.3x"),
+    _READ,
+    _POSITIVE,
 ]
-ParameterShare = Annotated[
-    str,
-    PlainValidator(_share),
-    WithJsonSchema({"type": "string", "pattern": r"^[0-9.]{1,13} ?%$", "title": "a share such as 12.95%"}),
-]
-ShareRange = Annotated[
-    str,
-    PlainValidator(_range),
-    WithJsonSchema(
-        {"type": "string", "pattern": r"^[0-9.]{1,13} ?- ?[0-9.]{1,13} ?%$", "title": "a range such as 10-30%"}
-    ),
-]
+ParameterShare = Annotated[str, form(rf"{_NUMBER} *%", "a share with its unit: 12.95%"), _READ, _SHARE]
+ShareRange = Annotated[str, form(rf"{_NUMBER} *- *{_NUMBER} *%", "a range of percentages: 10-30%"), _READ, _SHARE]
 ClaimedArm = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, title="an arm of the study")]
 
 
@@ -171,26 +142,20 @@ class Claim(Section):
     def _one_statement(self) -> Self:
         said = [name for name in STATEMENTS if getattr(self, name) is not None]
         if len(said) != 1:
-            found = f"this one has {' and '.join(said)}" if said else "this one has none"
-            raise PydanticCustomError(
-                "statement",
-                "a claim makes one statement, by one of {allowed}; {found}",
-                {"allowed": ", ".join(STATEMENTS), "found": found},
-            )
+            found = f"this one has {' and '.join(said) or 'none'}"
+            raise ValueError(f"a claim makes one statement, by one of {', '.join(STATEMENTS)}; {found}")
         if self.rank is not None and len(set(self.rank)) != len(self.rank):
-            raise PydanticCustomError("rank", "rank: an arm is named twice; name each once, the best first")
-        if (self.arm is None) != (self.rank is not None):
-            about = "rank: the arms are named in it, so `arm` says nothing" if self.arm else "arm: say of which arm"
-            raise PydanticCustomError("claimed_arm", "{about}", {"about": about})
-        if self.arm is not None and self.arm == (self.other or self.than or self.steadier_than):
-            raise PydanticCustomError("claimed_arm", "arm: {arm} is compared with itself", {"arm": self.arm})
-        for name, statements in _BESIDE.items():
-            if getattr(self, name) not in (None, AT_LEAST) and said[0] not in statements:
-                raise PydanticCustomError(
-                    "beside",
-                    "{name}: goes with {statements}, not with {said}",
-                    {"name": name, "statements": " or ".join(statements), "said": said[0]},
-                )
+            raise ValueError("rank: an arm is named twice; name each once, the best first")
+        if self.rank is not None and self.arm is not None:
+            raise ValueError("rank: the arms are named in it, so `arm` says nothing")
+        if self.rank is None and self.arm is None:
+            raise ValueError("arm: say of which arm")
+        if self.arm is not None and self.arm in (self.other, self.than, self.steadier_than):
+            raise ValueError(f"arm: {self.arm} is compared with itself")
+        for name in QUALIFIERS:
+            if getattr(self, name) not in (None, AT_LEAST) and name not in STATEMENTS[said[0]].beside:
+                fitting = [one for one, statement in STATEMENTS.items() if name in statement.beside]
+                raise ValueError(f"{name}: goes with {' or '.join(fitting)}, not with {said[0]}")
         return self
 
     @property
@@ -200,7 +165,7 @@ class Claim(Section):
 
     @property
     def kind(self) -> str:
-        return _KINDS[self.statement]
+        return STATEMENTS[self.statement].kind
 
     @property
     def other(self) -> str | None:
@@ -227,9 +192,8 @@ class Claim(Section):
     @property
     def map_share(self) -> tuple[str, float, float]:
         """What is claimed of a map, and from where to where, in percent; a figure is a range of one."""
-        name = next(name for name in ("map_use", "pruned", "reliability") if getattr(self, name) is not None)
-        low, _, high = getattr(self, name)[:-1].partition("-")
-        return name, float(low), float(high or low)
+        low, _, high = str(getattr(self, self.statement))[:-1].partition("-")
+        return self.statement, float(low), float(high or low)
 
     @property
     def share(self) -> tuple[float, float]:
@@ -238,67 +202,19 @@ class Claim(Section):
         return float(digits) / 100, 0.5 * 10.0 ** -len(digits.partition(".")[2]) / 100
 
     def __str__(self) -> str:
-        figure = self.by or self.within
-        if self.rank is not None:
-            return "rank " + " > ".join(self.rank)
-        if self.faster is not None and self.factor == 1 and self.reading == AT_LEAST:
-            return f"a step of {self.arm} takes no longer than one of {self.than or 'what it is compared with'}"
-        if self.faster is not None:
-            return f"{self.arm} is {self.reading} {self.faster} as fast as {self.than or 'what it is compared with'}"
-        if self.frozen is not None:
-            return f"{self.arm} freezes {self.frozen} of the parameters"
-        if self.map_use is not None:
-            return f"{self.arm} uses its map's error for about {self.map_use} of the examples in the end"
-        if self.pruned is not None:
-            return f"{self.arm} removes {self.pruned} of its hidden units"
-        if self.reliability is not None:
-            return f"the map of {self.arm} ends with a mean reliability of {self.reliability}"
-        if self.steadier_than is not None:
-            return f"the step times of {self.arm} vary less than those of {self.steadier_than}"
-        if self.as_good_as is not None:
-            amount = f"within {figure}" if figure else "within the study's margin"
-            return f"{self.arm} is as good as {self.as_good_as}, {amount}"
-        amount = f" by {self.reading} {figure}" if figure else ""
-        return f"{self.arm} is {'better' if self.better_than else 'worse'} than {self.other}{amount}"
-
-
-STATEMENTS = (
-    BETTER_THAN,
-    WORSE_THAN,
-    AS_GOOD_AS,
-    "faster",
-    "steadier_than",
-    "frozen",
-    "map_use",
-    "pruned",
-    "reliability",
-    "rank",
-)
-_KINDS = {
-    BETTER_THAN: QUALITY,
-    WORSE_THAN: QUALITY,
-    AS_GOOD_AS: QUALITY,
-    "faster": SPEED,
-    "steadier_than": SPREAD,
-    "frozen": SHARE,
-    "map_use": MAP,
-    "pruned": MAP,
-    "reliability": MAP,
-    "rank": RANK,
-}
-_BESIDE = {
-    "by": (BETTER_THAN, WORSE_THAN),
-    "within": (AS_GOOD_AS,),
-    "than": ("faster",),
-    "metric": (BETTER_THAN, WORSE_THAN, AS_GOOD_AS, "rank"),
-    "reading": (BETTER_THAN, WORSE_THAN, "faster"),
-}
-"""What may stand beside which statement."""
+        than = self.than or "what it is compared with"
+        if self.factor == 1 and self.reading == AT_LEAST:
+            return f"a step of {self.arm} takes no longer than one of {than}"
+        fields = {
+            **dict(self),
+            "than": than,
+            "by": f" by {self.reading} {self.by}" if self.by else "",
+            "within": self.within or "the study's margin",
+            "rank": " > ".join(self.rank or ()),
+        }
+        return STATEMENTS[self.statement].words.format(**fields)
 
 
 def read_amount(text: str) -> tuple[float, str]:
     """An amount as its number and its unit: points, or %."""
-    number = _AMOUNT.fullmatch(text)
-    if number is None:
-        raise ValueError(f"{text!r} is no amount with a unit")
-    return float(number[1]), PERCENT if number[2] == PERCENT else POINTS
+    return float(text.rstrip(" points%")), PERCENT if text.endswith(PERCENT) else POINTS

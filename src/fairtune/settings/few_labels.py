@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from fairtune.settings.values import MOST_STEPS, Section, Whole
+from fairtune.settings.values import MOST_STEPS, Count, Section, Whole
 
 
 class FewLabels(Section):
     """A sample with equally many examples of each class."""
 
-    per_class: Whole = Field(ge=1, le=MOST_STEPS, description="Examples of each class.")
+    per_class: Count = Field(description="Examples of each class.")
     resample: Literal["seed"] | None = Field(
         None,
         description="seed: each seed draws its own sample, which all arms of that seed share, so that intervals and verdicts count "

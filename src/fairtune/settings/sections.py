@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from fairtune.settings.few_labels import Examples
 from fairtune.settings.metrics import METRICS
@@ -16,6 +16,7 @@ from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import (
     LONGEST_NAME,
     MOST_STEPS,
+    Count,
     Evaluate,
     Margin,
     MaxLength,
@@ -25,6 +26,7 @@ from fairtune.settings.values import (
     Tokens,
     Warmup,
     Whole,
+    each_once,
 )
 
 if TYPE_CHECKING:
@@ -32,14 +34,8 @@ if TYPE_CHECKING:
 else:
     AnyMetric = Literal[tuple(METRICS)]
 
-LARGEST_RATE, LARGEST_DECAY, LARGEST_NORM, LARGEST_LOSS = 1e38, 10_000, 1e9, 1e6
-MOST_EPOCHS, MOST_IN_A_STEP, MOST_MINUTES = 100_000, 1_000_000, 1440
-
-
 UNUSED = {"classify": {"tokens"}, TEXT: {"examples", "eval_examples", "attention"}}
 """Settings that mean nothing for a kind of task, so that no run of it has them."""
-
-
 UNSTATED: dict[str, Any] = {
     "attention": None,
     "gradient_checkpointing": False,
@@ -55,13 +51,11 @@ ARITHMETIC = ("gradient_checkpointing", "attention_kernel", "compile", "determin
 class Train(Section):
     """How a run is trained. Every field may also stand in an arm, for that arm alone."""
 
-    lr: Number = Field(2e-5, gt=0, le=LARGEST_RATE, description="Learning rate at the peak of the schedule.")
-    epochs: Number = Field(3, gt=0, le=MOST_EPOCHS, description="Passes over the training examples.")
-    steps: Whole | None = Field(None, ge=1, le=MOST_STEPS, description="Optimizer steps to train; replaces `epochs`.")
-    batch_size: Whole = Field(32, ge=1, le=MOST_IN_A_STEP, description="Examples in one forward and backward pass.")
-    accumulate: Whole = Field(
-        1, ge=1, le=MOST_IN_A_STEP, description="Batches whose gradients make one optimizer step."
-    )
+    lr: Number = Field(2e-5, gt=0, description="Learning rate at the peak of the schedule.")
+    epochs: Number = Field(3, gt=0, le=100_000, description="Passes over the training examples.")
+    steps: Count | None = Field(None, description="Optimizer steps to train; replaces `epochs`.")
+    batch_size: Count = Field(32, description="Examples in one forward and backward pass.")
+    accumulate: Count = Field(1, description="Batches whose gradients make one optimizer step.")
     examples: Examples | None = Field(
         None,
         description="Train on this many examples, a fixed stratified sample that all arms and seeds share; or on so many of each "
@@ -88,20 +82,16 @@ class Train(Section):
         "is the model's own, causal unless it was saved as bidirectional.",
     )
     warmup: Warmup = Field(
-        0.1, ge=0, le=MOST_STEPS, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."
+        0.1, ge=0, description="Warm-up: a share of all steps up to 1, or a number of steps above 1."
     )
     schedule: Literal["linear", "cosine", "constant"] = Field(
         "linear", description="Course of the learning rate after the warm-up; linear and cosine end at 0."
     )
-    weight_decay: Number = Field(
-        0.01, ge=0, le=LARGEST_DECAY, description="AdamW's decay; never on biases and normalisation weights."
-    )
+    weight_decay: Number = Field(0.01, ge=0, description="AdamW's decay; never on biases and normalisation weights.")
     betas: tuple[Annotated[Number, Field(ge=0, lt=1)], Annotated[Number, Field(ge=0, lt=1)]] = Field(
         (0.9, 0.999), description="AdamW's two averaging rates."
     )
-    clip: Number | None = Field(
-        1.0, gt=0, le=LARGEST_NORM, description="Largest norm of the whole gradient; null does not clip."
-    )
+    clip: Number | None = Field(1.0, gt=0, description="Largest norm of the whole gradient; null does not clip.")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         "auto", description="Arithmetic of the forward pass; auto is bf16 on GPUs that have it, else fp32."
     )
@@ -127,10 +117,8 @@ class Train(Section):
     evaluate: Evaluate = Field(
         "epoch", description="Score the validation split after each epoch, or every so many steps."
     )
-    patience: Whole | None = Field(
+    patience: Count | None = Field(
         None,
-        ge=1,
-        le=MOST_STEPS,
         description="Stop after this many evaluations without a better validation score; null never.",
     )
 
@@ -206,19 +194,17 @@ class Compare(Section):
     target_loss: Number | None = Field(
         None,
         gt=0,
-        le=LARGEST_LOSS,
         description="Report after how many steps a language model's validation loss is down to this.",
     )
     target: Number | None = Field(
         None,
         ge=-1,
-        le=LARGEST_LOSS,
         description="Report after how many steps and epochs a classifier's validation score reaches this, in the metric's own unit "
         "(0.85 is 85 % accuracy).",
     )
-    also: tuple[AnyMetric, ...] = Field(
+    also: Annotated[tuple[AnyMetric, ...], AfterValidator(each_once)] = Field(
         (),
-        max_length=len(METRICS),
+        json_schema_extra={"uniqueItems": True},
         description="Further metrics, each with verdicts of its own beside those of the study's metric: a family for itself.",
     )
     threshold: Literal["half", "validation"] = Field(
@@ -227,19 +213,11 @@ class Compare(Section):
         "best on its own validation split, by the study's metric, or by accuracy if that has no line.",
     )
 
-    @field_validator("also")
-    @classmethod
-    def _once_each(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        if twice:
-            raise ValueError(f"{twice[0]} is named twice; name each metric once")
-        return names
-
 
 class Timing(Section):
     """The timing experiment of a study: all arms in one process, stepped in turns."""
 
-    minutes: Number = Field(3, gt=0, le=MOST_MINUTES, description="Measure for at most so long.")
+    minutes: Number = Field(3, gt=0, description="Measure for at most so long.")
     precision: Precision = Field(
         0.01, description="Stop as soon as every ratio of step times is known to within this share, up or down."
     )

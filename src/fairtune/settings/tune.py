@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema, create_model
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StrictBool, StrictStr, create_model
 
 from fairtune.settings.sections import ARITHMETIC, Train, optional_fields
-from fairtune.settings.values import LONGEST_TEXT, SEEDS_SCHEMA, Number, Section, Whole, read_seeds
+from fairtune.settings.values import Number, Section, SeedCount, SeedList, Whole, each_once, refuse
 
 FIRST_SEED = 2_000_000
 """Where seeds of trials start if only their number is given, far from any that a study reports."""
-MOST_TRIALS, MOST_VALUES, MOST_FIELDS = 10_000, 1_000, 50
 DATA = ("examples", "eval_examples", "tokens")
 """Settings that decide what is learned from, which no arm may choose for itself."""
 FIXED = ("betas", "precision", *ARITHMETIC)
 """Settings that are not a single value, or not a matter of training."""
-LARGEST = 1e38
-END = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
 Point = dict[str, Any]
 """A value for each tuned field."""
 
@@ -28,8 +24,8 @@ Point = dict[str, Any]
 class Range(Section):
     """All numbers between two, in a space."""
 
-    low: Number = Field(ge=-LARGEST, le=LARGEST, description="The smallest value.")
-    high: Number = Field(ge=-LARGEST, le=LARGEST, description="The largest value.")
+    low: Number = Field(description="The smallest value.")
+    high: Number = Field(description="The largest value.")
     log: bool = Field(False, strict=True, description="Draw evenly by ratio, as learning rates are.")
 
     def at(self, share: float) -> float:
@@ -49,18 +45,8 @@ def space_size(space: Space) -> int | None:
     return math.prod(sizes) if len(sizes) == len(space) else None
 
 
-def _values(value: Any) -> Values | Range:
-    """The values of a field: a list of different ones, or the ends of a range."""
-    if isinstance(value, dict | Range):
-        found = Range.model_validate(value)
-        if found.low >= found.high or (found.log and found.low <= 0):
-            raise PydanticCustomError("space", "not a range")
-        return found
-    if isinstance(value, list | tuple) and 1 <= len(value) <= MOST_VALUES:
-        plain = all(part is None or isinstance(part, bool | int | float | str) for part in value)
-        if plain and len({(type(part) is bool, part) for part in value}) == len(value):
-            return tuple(value)
-    raise PydanticCustomError("space", "neither a list of values nor a range")
+def _range(found: Range) -> Range:
+    return found if found.low < found.high and (found.low > 0 or not found.log) else refuse()
 
 
 def _flattened(space: Any) -> Any:
@@ -74,51 +60,37 @@ def _flattened(space: Any) -> Any:
     return found
 
 
-def _tuning_seeds(value: Any) -> tuple[int, ...]:
-    found = read_seeds(value)
-    return found if isinstance(value, list | tuple) else tuple(FIRST_SEED + seed for seed in found)
-
-
-SpaceValues = Annotated[
-    Any,
-    PlainValidator(_values),
-    PlainSerializer(lambda found: found.model_dump(mode="json") if isinstance(found, Range) else list(found)),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {
-                    "type": "array",
-                    "items": {"type": ["number", "string", "boolean", "null"]},
-                    "minItems": 1,
-                    "maxItems": MOST_VALUES,
-                    "uniqueItems": True,
-                    "title": "a list of different values, such as [1e-5, 1e-4]",
-                },
-                {
-                    "type": "object",
-                    "properties": {"low": END, "high": END, "log": {"type": "boolean"}},
-                    "required": ["low", "high"],
-                    "additionalProperties": False,
-                    "title": "a range {low: 1e-5, high: 1e-3, log: true}, low below high and above 0 where log",
-                },
-            ]
-        }
-    ),
-]
-TuningSeeds = Annotated[
-    tuple[int, ...], PlainValidator(_tuning_seeds), PlainSerializer(list), WithJsonSchema(SEEDS_SCHEMA)
-]
+if TYPE_CHECKING:
+    SpaceValues = Any
+    TuningSeeds = tuple[int, ...]
+else:
+    SpaceValues = (
+        Annotated[
+            tuple[StrictBool | Whole | Number | StrictStr | None, ...],
+            Field(
+                min_length=1,
+                title="a list of different values, such as [1e-5, 1e-4]",
+                json_schema_extra={"uniqueItems": True},
+            ),
+            AfterValidator(each_once),
+            PlainSerializer(list),
+        ]
+        | Annotated[
+            Range,
+            AfterValidator(_range),
+            Field(title="a range {low: 1e-5, high: 1e-3, log: true}, low below high and above 0 where log"),
+        ]
+    )
+    _Count = Annotated[SeedCount, AfterValidator(lambda count: tuple(range(FIRST_SEED, FIRST_SEED + count)))]
+    TuningSeeds = Annotated[_Count | SeedList, PlainSerializer(list)]
 Budget = create_model("Budget", __base__=Section, __doc__="What trials train with instead.", **optional_fields(Train))
 
 
 class Tune(Section):
     """Choose settings for every arm by the same number of trials over the same space, on validation alone."""
 
-    space: Annotated[
-        dict[Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)], SpaceValues], BeforeValidator(_flattened)
-    ] = Field(
+    space: Annotated[dict[Annotated[str, Field(min_length=1)], SpaceValues], BeforeValidator(_flattened)] = Field(
         min_length=1,
-        max_length=MOST_FIELDS,
         title="a mapping from fields to lists of values or ranges",
         description="What is chosen: fields of `train`, for every arm, and a method's own as METHOD.FIELD, for the arms that have "
         "it; each with a list of values or a range {low, high, log}.",
@@ -126,7 +98,7 @@ class Tune(Section):
     trials: Whole = Field(
         8,
         ge=1,
-        le=MOST_TRIALS,
+        le=10_000,
         description="Settings that every arm tries, drawn once for all of them; at most as many as the space has.",
     )
     seeds: TuningSeeds = Field(

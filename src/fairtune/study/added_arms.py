@@ -66,11 +66,8 @@ def with_copy(study: Study) -> tuple[Study, str | None]:
 
 def copy_seeds(seeds: Sequence[int]) -> dict[int, int]:
     """The seed that the copy's run draws from, by seed of the reference: no run of another arm has the same."""
-    for apart in count(SEEDS_APART, SEEDS_APART):
-        found = {seed: (seed + apart) % (LARGEST_SEED + 1) for seed in seeds}
-        if not set(found.values()) & set(seeds):
-            return found
-    raise AssertionError("a study has far fewer seeds than there are numbers")
+    tried = ({seed: (seed + apart) % (LARGEST_SEED + 1) for seed in seeds} for apart in count(SEEDS_APART, SEEDS_APART))
+    return next(found for found in tried if not set(found.values()) & set(seeds))
 
 
 def add_matched_controls(
@@ -95,7 +92,7 @@ def add_matched_controls(
         if chosen == {name: getattr(theirs, name) for name in fields}:
             continue
         wanted = arms[partner].model_copy(update=chosen)
-        same = next((name for name, found in arms.items() if name != arm and _is_same(found, wanted)), None)
+        same = next((name for name, found in arms.items() if name != arm and _trained(found) == _trained(wanted)), None)
         name = same or free_name(_named(partner, chosen), arms)
         if same is None:
             arms[name], partners[name] = wanted, partner
@@ -103,10 +100,9 @@ def add_matched_controls(
     return study.model_copy(update={"arms": arms}), controls, partners
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two arms train alike."""
-    own, theirs = (arm.model_dump(exclude={"methods", "preset"}, exclude_none=True) for arm in (one, other))
-    return bool(own == theirs and list(one.methods) == list(other.methods))
+def _trained(arm: Any) -> tuple[dict[str, Any], list[Any]]:
+    """What decides how an arm trains."""
+    return arm.model_dump(exclude={"methods", "preset"}, exclude_none=True), list(arm.methods)
 
 
 def arm_line(study: Study, arm: str, name: str, methods: Sequence[Any] = ()) -> str:

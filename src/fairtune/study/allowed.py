@@ -1,46 +1,97 @@
-"""What a place in a study allows, in plain English: help, docs and messages all take it from here."""
+"""What a place in a study allows, in plain English, from its JSON schema: help, docs and messages all take it from here."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
-from fairtune.settings.values import NAME
-from fairtune.study.fragments import Fragment, choices, resolved
+from fairtune.core.plugins import loaded_plugins
+from fairtune.study.schema import study_json_schema
+from fairtune.study.yaml_tree import Path
 
-FAR = 10_000
-"""From here on a limit is no advice but a guard."""
-NEAR_ZERO = 1e-6
-"""A smallest value below this only keeps zero out."""
+Fragment = dict[str, Any]
 MOST_KEYS = 4
 """Keys of a mapping that are named; more have a page of their own."""
-SINGULAR = {"integer": "a whole number", "number": "a number", "string": "a text", "object": "a mapping"}
-PLURAL = {"integer": "whole numbers", "number": "numbers", "string": "texts", "object": "mappings"}
-COUNTS = {1: "one", 2: "two", 3: "three"}
+FAR = 10_000
+"""From here on a limit is a guard and no advice."""
+KINDS = {"integer": "whole number", "number": "number", "string": "text", "object": "mapping"}
+_OTHER: ContextVar[Fragment | None] = ContextVar("other", default=None)
 
 
-def allowed_text(fragment: Fragment, found: Any = None) -> str:
+def schema_root() -> Fragment:
+    """The JSON schema of a study, with the methods of every plug-in that is loaded; or the one that rules for now."""
+    return _OTHER.get() or _study_schema(loaded_plugins())
+
+
+@contextmanager
+def ruled_by(schema: Fragment) -> Iterator[None]:
+    """Let places be those of another kind of file, so that its problems are worded in the same way."""
+    token = _OTHER.set(schema)
+    try:
+        yield
+    finally:
+        _OTHER.reset(token)
+
+
+@cache
+def _study_schema(_: object) -> Fragment:
+    return study_json_schema()
+
+
+def resolved(fragment: Fragment) -> Fragment:
+    """The fragment with its reference followed; the description of the referring place wins."""
+    if "$ref" not in fragment:
+        return fragment
+    target = schema_root()["$defs"][fragment["$ref"].rpartition("/")[2]]
+    return {**target, **{k: v for k, v in fragment.items() if k != "$ref"}}
+
+
+def choices(fragment: Fragment) -> list[Fragment]:
+    """What a fragment allows one of; nothing where it is no choice."""
+    return [*fragment.get("anyOf", ()), *fragment.get("oneOf", ())]
+
+
+def alternatives(fragment: Fragment) -> Iterator[Fragment]:
+    """The fragment itself, and whatever it allows one of."""
+    fragment = resolved(fragment)
+    yield fragment
+    for option in choices(fragment):
+        yield from alternatives(option)
+
+
+def fragment_at(path: Path) -> Fragment | None:
+    """The part of the schema that rules the value at a path, or None where the schema has no such place."""
+    current: Fragment | None = schema_root()
+    for part in path:
+        current = next((found for option in alternatives(current or {}) if (found := _inside(option, part))), None)
+    return None if current is None else resolved(current)
+
+
+def _inside(fragment: Fragment, part: str | int) -> Fragment | None:
+    if isinstance(part, int):
+        firsts = fragment.get("prefixItems", ())
+        return firsts[part] if part < len(firsts) else fragment.get("items")
+    others = fragment.get("additionalProperties") or next(iter(fragment.get("patternProperties", {}).values()), None)
+    return fragment.get("properties", {}).get(part) or (others if isinstance(others, dict) else None)
+
+
+def allowed_text(fragment: Fragment, far: bool = False) -> str:
     """What a place allows: "a number from 0 to 1, or `balanced`, or a list of numbers".
 
     A fragment whose title begins with an article says it itself.
 
     Args:
-        found: what stands there; limits that are far away are named only where they are exceeded.
+        far: also name limits that only guard a machine.
     """
-    literals: list[Any] = []
-    phrases: list[str] = []
-    for option in _options(fragment):
-        given = _literals(option)
-        if given is None:
-            phrases.append(_phrase(option, found))
-        else:
-            literals += given
-    words = list(dict.fromkeys(map(word, literals)))
+    options = list(_options(fragment))
+    phrases = [_phrase(option, far) for option in options if _literals(option) is None]
+    words = list(dict.fromkeys(word(value) for option in options for value in _literals(option) or ()))
     if not phrases:
         return _either(words)
-    listed = [_either([f"`{one}`" for one in words])] if words else []
-    return ", or ".join([*dict.fromkeys(phrases), *listed])
+    return ", or ".join([*dict.fromkeys(phrases), *([_either([f"`{one}`" for one in words])] if words else [])])
 
 
 def word(value: Any) -> str:
@@ -55,11 +106,11 @@ def word(value: Any) -> str:
 def _options(fragment: Fragment) -> Iterator[Fragment]:
     """What a fragment allows one of, however deep."""
     fragment = resolved(fragment)
-    options = choices(fragment)
-    if _has_own_words(fragment) or not options:
+    if _has_own_words(fragment) or not choices(fragment):
         yield fragment
-    for option in () if _has_own_words(fragment) else options:
-        yield from _options(option)
+    else:
+        for option in choices(fragment):
+            yield from _options(option)
 
 
 def _has_own_words(fragment: Fragment) -> bool:
@@ -70,115 +121,55 @@ def _literals(fragment: Fragment) -> list[Any] | None:
     """The values that are allowed, where they can be listed."""
     if _has_own_words(fragment):
         return None
-    if "const" in fragment:
-        return [fragment["const"]]
-    if "enum" in fragment:
-        return list(fragment["enum"])
-    listed: dict[str, list[Any]] = {"boolean": [True, False], "null": [None]}
-    return listed.get(_type(fragment))
+    kinds: dict[str, list[Any]] = {"boolean": [True, False], "null": [None]}
+    listed: list[Any] = [fragment["const"]] if "const" in fragment else fragment.get("enum", [])
+    return listed or kinds.get(str(fragment.get("type")))
 
 
-def _type(fragment: Fragment) -> str:
-    """Its type; nothing where it has several."""
-    return found if isinstance(found := fragment.get("type"), str) else ""
-
-
-def _phrase(fragment: Fragment, found: Any) -> str:
+def _phrase(fragment: Fragment, far: bool) -> str:
     """What a fragment that is no choice and cannot be listed allows."""
-    kind = _type(fragment)
+    kind, keys = fragment.get("type"), list(fragment.get("properties", ()))
     if _has_own_words(fragment):
         return str(fragment["title"])
+    if kind == "array" and "prefixItems" in fragment:
+        return f"a list of two {_entries(fragment['prefixItems'][0], far)}"
     if kind == "array":
-        return _list_phrase(fragment, found)
-    if kind == "object":
-        return _mapping_phrase(fragment, found)
-    if fragment.get("pattern") == NAME:
-        longest = fragment["maxLength"]
-        return (
-            f"a name of letters, digits, _, + and -, starting with a letter or digit, of at most {longest} characters"
-        )
-    if "pattern" in fragment:
-        return f"a text of the form {fragment['pattern'].strip('^$')}"
-    return " ".join(filter(None, [SINGULAR.get(kind, "a value"), _limits(fragment, found)]))
+        entries, most = _entries(fragment.get("items", {}), far), far and fragment.get("maxItems")
+        unique = fragment.get("uniqueItems")
+        if entries.startswith("any of "):
+            return f"a list of {entries}{', each once' if unique else ''}"
+        return f"a list of {f'at most {most:,} ' if most else ''}{'different ' if unique else ''}{entries}"
+    if kind == "object" and 0 < len(keys) <= MOST_KEYS:
+        return f"a mapping with {_either([f'`{key}`' for key in keys], 'and')}"
+    limits = _limits(fragment, far)
+    return f"a {KINDS.get(str(kind), 'value')}{f' {limits}' if limits else ''}"
 
 
-def _list_phrase(fragment: Fragment, found: Any) -> str:
-    if "prefixItems" in fragment:
-        parts = fragment["prefixItems"]
-        return f"a list of {COUNTS.get(len(parts), str(len(parts)))} {_entries(parts[0], found)}"
-    most = fragment.get("maxItems", math.inf)
-    limit = f"at most {most:,} " if isinstance(found, list | tuple) and len(found) > most else ""
-    items = fragment.get("items", {})
-    if not fragment.get("uniqueItems"):
-        return f"a list of {limit}{_entries(items, found)}"
-    if _literals(resolved(items)) is None:
-        return f"a list of {limit}different {_entries(items, found)}"
-    return f"a list of {limit}{_entries(items, found)}, each once"
-
-
-def _entries(fragment: Fragment, found: Any) -> str:
+def _entries(fragment: Fragment, far: bool) -> str:
     """What the entries of a list are: "numbers, each at least 0"."""
     fragment = resolved(fragment)
-    kind = _type(fragment)
-    if _has_own_words(fragment) or choices(fragment) or "pattern" in fragment:
-        return f"entries, each {allowed_text(fragment, found)}"
-    if (literals := _literals(fragment)) is not None:
+    if literals := _literals(fragment):
         return f"any of {', '.join(map(word, literals))}"
-    if kind == "object" and fragment.get("properties"):
-        return f"mappings, each with {_keys(fragment)}"
-    limits = _limits(fragment, found).removeprefix("of ")
-    return f"{PLURAL.get(kind, 'values')}{f', each {limits}' if limits else ''}"
+    if _has_own_words(fragment) or choices(fragment) or 0 < len(fragment.get("properties", ())) <= MOST_KEYS:
+        return f"entries, each {allowed_text(fragment, far)}"
+    limits = _limits(fragment, far).removeprefix("of ")
+    return f"{KINDS.get(str(fragment.get('type')), 'value')}s{f', each {limits}' if limits else ''}"
 
 
-def _mapping_phrase(fragment: Fragment, found: Any) -> str:
-    if fragment.get("properties"):
-        return f"a mapping with {_keys(fragment)}" if len(fragment["properties"]) <= MOST_KEYS else "a mapping"
-    values = fragment.get("additionalProperties")
-    return f"a mapping from names to {_entries(values, found)}" if isinstance(values, dict) and values else "a mapping"
-
-
-def _keys(fragment: Fragment) -> str:
-    names = [f"`{name}`" for name in fragment["properties"]]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _limits(fragment: Fragment, found: Any) -> str:
+def _limits(fragment: Fragment, far: bool) -> str:
     """Between what a number must be: "from 0 to 1", "above 0 and at most 1", "of at least 1"."""
-    given = {
-        key: fragment[key]
-        for key in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
-        if key in fragment and (abs(fragment[key]) < FAR or _is_beyond(found, fragment[key]))
+    near = {key: value for key, value in fragment.items() if "imum" in key and (far or abs(value) < FAR)}
+    limits = {key: word(value) if abs(value) < 1000 else f"{value:,.0f}" for key, value in near.items()}
+    if {"minimum", "maximum"} <= limits.keys():
+        return f"from {limits['minimum']} to {limits['maximum']}"
+    forms = {
+        "minimum": "of at least {}",
+        "exclusiveMinimum": "above {}",
+        "maximum": "at most {}" if "exclusiveMinimum" in limits else "of at most {}",
+        "exclusiveMaximum": "below {}",
     }
-    if 0 < given.get("minimum", 0) < NEAR_ZERO:
-        given = {"exclusiveMinimum": 0, **{key: value for key, value in given.items() if key != "minimum"}}
-    numbers = {key: _number(value) for key, value in given.items()}
-    if "minimum" in numbers and "maximum" in numbers:
-        return f"from {numbers['minimum']} to {numbers['maximum']}"
-    words = [
-        text.format(numbers[key])
-        for key, text in (
-            ("minimum", "of at least {}"),
-            ("exclusiveMinimum", "above {}"),
-            ("maximum", "at most {}" if "exclusiveMinimum" in numbers else "of at most {}"),
-            ("exclusiveMaximum", "below {}"),
-        )
-        if key in numbers
-    ]
-    return " and ".join(words)
+    return " and ".join(form.format(limits[key]) for key, form in forms.items() if key in limits)
 
 
-def _is_beyond(found: Any, limit: float) -> bool:
-    if isinstance(found, list | tuple | dict):
-        return any(_is_beyond(part, limit) for part in (found.values() if isinstance(found, dict) else found))
-    return isinstance(found, int | float) and (found > limit if limit > 0 else found < limit)
-
-
-def _number(value: float) -> str:
-    """A limit, a large one with its digits in groups."""
-    if abs(value) >= 1000:
-        return f"{value:,.0f}" if abs(value) < 1e16 else f"{value:g}"
-    return word(value)
-
-
-def _either(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+def _either(words: Sequence[str], link: str = "or") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {link} {words[-1]}"

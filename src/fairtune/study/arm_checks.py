@@ -47,11 +47,8 @@ def written_arm_problems(data: Mapping[str, Any]) -> Iterator[Fault]:
         if own.get("preset") is not None and sources:
             yield (*path, "preset"), f"given together with `{sources[0]}`; keep one of them"
         elif not sources and own.get("preset") is None and (promise := _broken_promise(name)):
-            yield (
-                path,
-                f"has neither `methods` nor `preset`, so it would train as a baseline, but {promise}, or `methods: []` if it is "
-                "meant to have none",
-            )
+            begin = "has neither `methods` nor `preset`, so it would train as a baseline"
+            yield path, f"{begin}, but {promise}, or `methods: []` if it is meant to have none"
         elif sources == ["methods"] and name in LEARNERS:
             reason = f"'{name}' is the name of a simple baseline, which has no methods; remove them, or rename the arm"
             yield (*path, "methods"), reason
@@ -71,110 +68,87 @@ def _broken_promise(name: Any) -> str | None:
     if family := family_of(name):
         members = [arm for arm in with_methods if arm.startswith(family)]
         return f"its name begins with '{family}', as these named arms: {one_of(members)}. Write `preset: NAME`"
-    for method in registered():
-        if f"{folded}-".startswith(f"{method.replace('_', '-')}-"):
-            return f"its name is that of a method. Write `methods: [{method}]`"
-    return None
+    own = next((m for m in registered() if f"{folded}-".startswith(f"{m.replace('_', '-')}-")), None)
+    return own and f"its name is that of a method. Write `methods: [{own}]`"
 
 
 def arm_problems(study: Study) -> Iterator[Fault]:
     """What is wrong with arms whose fields are each right by themselves."""
-    names: dict[str, str] = {}
+    text, names = is_text(study.task), dict[str, str]()
+    kind, work = (TEXT, "language models") if text else ("classify", "classifiers")
     for arm, own in study.arms.items():
         path: Path = ("arms", arm)
         if (earlier := names.setdefault(arm.lower(), arm)) != arm:
-            reason = (
-                f"differs from '{earlier}' only in upper and lower case, and their folders may be the same; rename one"
-            )
-            yield path, reason
-        yield from _methods(study, arm)
-        learner = study.learner(arm)
+            differs = f"differs from '{earlier}' only in upper and lower case"
+            yield path, f"{differs}, and their folders may be the same; rename one"
+        uses, learner = study.methods(arm), study.learner(arm)
+        yield from (((*path, "methods", position), reason) for position, reason in conflicts(uses))
+        for position, use in enumerate(uses):
+            if kind not in registered()[use.name].kinds:
+                reason = f"'{use.name}' does not work with {work}; remove it, or choose another task"
+                yield (*path, "methods", position), reason
         if learner is not None:
-            yield from _learner(study, arm, learner)
+            yield from (((*path, *field), reason) for field, reason in _learner_problems(study, arm, learner))
         if getattr(own, "pairs", None) is not None and study.pairs(arm) is None:
             yield (*path, "pairs"), "only 'setfit' learns from pairs; remove it"
-        if (model := getattr(own, "model", None)) is not None and (problem := _model_problem(study, model)):
-            yield (*path, "model"), problem
-    yield from _reference_learner(study)
-    yield from _kernels(study)
+        model = getattr(own, "model", None)
+        if model is not None and text:
+            reason = (
+                "language models share one model and one tokenizer, or their losses could not be compared; remove it"
+            )
+            yield (*path, "model"), reason
+        elif model is not None and study.tokenizer is not None:
+            yield (*path, "model"), "the study's `tokenizer` is for its own model; remove one of the two"
+        elif model is not None and is_preset(model):
+            reason = f"'{model}' is a preset, which has no tokenizer; an arm's own model must be a checkpoint"
+            yield (*path, "model"), reason
+    reference = study.compare.to
+    fitted = study.learner(reference) if reference in study.arms else None
+    reasons = {"aa": "draws no random numbers, so a second copy would show nothing", "time": "has no steps to be timed"}
+    for name, why in reasons.items() if fitted is not None and not fitted.trained else ():
+        if getattr(study, name):
+            begin = f"{reference}, which the others are compared to, {why}"
+            yield (name,), f"{begin}; remove `{name}`, or compare to a trained arm"
+    # whether there is a GPU elsewhere shows when a run starts
+    places: dict[Path, Any] = {("train", "attention_kernel"): study.train}
+    places |= {("arms", arm, "attention_kernel"): own for arm, own in study.arms.items()}
+    for path, settings in places.items() if set(study.execution.devices) == {"cpu"} else ():
+        if settings.attention_kernel == "flash":
+            yield path, "flash needs a GPU, and execution.devices is cpu; use sdpa or eager, or leave it out"
 
 
-def _methods(study: Study, arm: str) -> Iterator[Fault]:
-    kind, work = (TEXT, "language models") if is_text(study.task) else ("classify", "classifiers")
-    for position, reason in conflicts(study.methods(arm)):
-        yield ("arms", arm, "methods", position), reason
-    for position, use in enumerate(study.methods(arm)):
-        if kind not in registered()[use.name].kinds:
-            reason = f"'{use.name}' does not work with {work}; remove it, or choose another task"
-            yield ("arms", arm, "methods", position), reason
-
-
-def _model_problem(study: Study, name: str) -> str | None:
-    """An arm's own model is a checkpoint: everything else that a model may need is said for the whole study."""
-    if is_text(study.task):
-        return "language models share one model and one tokenizer, or their losses could not be compared; remove it"
-    if study.tokenizer is not None:
-        return "the study's `tokenizer` is for its own model; remove one of the two"
-    if _is_preset(name):
-        return f"'{name}' is a preset, which has no tokenizer; an arm's own model must be a checkpoint"
-    return None
-
-
-def _is_preset(name: str) -> bool:
+def is_preset(model: Any) -> bool:
+    """Whether a model is, or was meant to be, one that is trained from scratch."""
     try:
-        return parse_preset(name) is not None
+        return parse_preset(model) is not None
     except ModelError:
         return True
 
 
-def _learner(study: Study, arm: str, learner: Learner) -> Iterator[Fault]:
+def _learner_problems(study: Study, arm: str, learner: Learner) -> Iterator[Fault]:
     """What an arm asks of a learner that it cannot do, or that means nothing to it."""
-    path, name, own = ("arms", arm), learner.name, study.arms[arm]
+    name, own = learner.name, study.arms[arm]
     if study.methods(arm):
         reason = f"'{name}' is a simple baseline and not fine-tuned, so it has no methods; remove them, or `learner`"
-        yield (*path, "methods"), reason
+        yield ("methods",), reason
     if is_text(study.task):
-        yield path, f"'{name}' tells classes apart, and a language-model task has none; remove this arm"
+        yield (), f"'{name}' tells classes apart, and a language-model task has none; remove this arm"
         return
     for field in Train.model_fields:
         if getattr(own, field) is not None and not learner.uses(field):
             why = "which reads whole texts" if field == "max_length" else "which is not trained step by step"
-            yield (*path, field), f"this means nothing to '{name}', {why}; remove it"
+            yield (field,), f"this means nothing to '{name}', {why}; remove it"
     if not learner.encoder:
         if getattr(own, "model", None) is not None:
-            yield (*path, "model"), f"'{name}' uses no model; remove it"
+            yield ("model",), f"'{name}' uses no model; remove it"
         return
     try:
         preset = parse_preset(study.model_of(arm))
     except ModelError:
         return  # reported where it stands
     if preset is not None:
-        yield (
-            path,
-            f"'{name}' needs a pretrained encoder, and {preset_name(preset)} is trained from scratch; remove this arm, or choose "
-            "a pretrained model",
-        )
-
-
-def _reference_learner(study: Study) -> Iterator[Fault]:
-    reference = study.compare.to
-    learner = study.learner(reference) if reference in study.arms else None
-    if learner is None or learner.trained:
-        return
-    reasons = {"aa": "draws no random numbers, so a second copy would show nothing", "time": "has no steps to be timed"}
-    for name, why in reasons.items():
-        if getattr(study, name):
-            begin = f"{reference}, which the others are compared to, {why}"
-            yield (name,), f"{begin}; remove `{name}`, or compare to a trained arm"
-
-
-def _kernels(study: Study) -> Iterator[Fault]:
-    """Kernels of a GPU in a study of CPUs; whether there is a GPU elsewhere shows when a run starts."""
-    places: dict[Path, Any] = {("train", "attention_kernel"): study.train}
-    places |= {("arms", arm, "attention_kernel"): own for arm, own in study.arms.items()}
-    for path, own in places.items() if set(study.execution.devices) == {"cpu"} else ():
-        if own.attention_kernel == "flash":
-            yield path, "flash needs a GPU, and execution.devices is cpu; use sdpa or eager, or leave it out"
+        begin = f"'{name}' needs a pretrained encoder, and {preset_name(preset)} is trained from scratch"
+        yield (), f"{begin}; remove this arm, or choose a pretrained model"
 
 
 def require_controls(study: Study, written: Written, load: Callable[[dict[str, Any]], Study]) -> None:
@@ -199,10 +173,10 @@ def require_controls(study: Study, written: Written, load: Callable[[dict[str, A
     problems = []
     for name in gone:
         if without := [arm for arm in study.arms if before[arm] == name and after[arm] is None]:
-            message = (
-                f"'{name}' is the control of {one_of(without)}: without it methods and settings cannot be told apart; take out "
-                f"{'that arm' if len(without) == 1 else 'those arms'} too, or keep it"
+            begin = (
+                f"'{name}' is the control of {one_of(without)}: without it methods and settings cannot be told apart"
             )
-            problems.append(Problem(written.removed[name][0], "", message))
+            them = "that arm" if len(without) == 1 else "those arms"
+            problems.append(Problem(written.removed[name][0], "", f"{begin}; take out {them} too, or keep it"))
     if problems:
         raise StudyError(problems)

@@ -9,30 +9,19 @@ from fairtune.study.plan import Plan
 
 
 def read_arms(option: str | None) -> list[str] | None:
-    """The names in `--arms a,b`; None where it was not given.
-
-    Raises:
-        FairtuneError: it names nothing.
-    """
-    if option is None:
-        return None
-    found = [name.strip() for name in option.split(",") if name.strip()]
-    if not found:
+    """The names in `--arms a,b`; None where it was not given."""
+    found = None if option is None else [name.strip() for name in option.split(",") if name.strip()]
+    if found == []:
         raise FairtuneError("--arms: it names no arm; give some of the study's, such as --arms baseline,focal.")
     return found
 
 
 def require_arms(names: Collection[str], arms: Collection[str]) -> None:
-    """Refuse a name that is none of the study's arms.
-
-    Raises:
-        FairtuneError: names the nearest one.
-    """
+    """Refuse a name that is none of the study's arms."""
     for name in names:
         if name not in arms:
-            raise FairtuneError(
-                f"--arms: the study has no arm '{name}'; its arms: {one_of(arms)}.{nearest(name, list(arms))}"
-            )
+            known = f"its arms: {one_of(arms)}.{nearest(name, list(arms))}"
+            raise FairtuneError(f"--arms: the study has no arm '{name}'; {known}")
 
 
 def choose_arms(plan: Plan, names: Sequence[str] | None) -> list[str]:
@@ -44,9 +33,8 @@ def choose_arms(plan: Plan, names: Sequence[str] | None) -> list[str]:
     if not names:
         return list(plan.study.arms)
     require_arms(names, plan.study.arms)
-    wanted = {*names, plan.study.compare.to}
-    wanted |= {other for arm in names for other in (plan.primaries[arm], plan.matched.get(arm)) if other is not None}
-    return [arm for arm in plan.study.arms if arm in wanted]
+    partners = {other for arm in names for other in (plan.primaries[arm], plan.matched.get(arm))}
+    return [arm for arm in plan.study.arms if arm in {*names, plan.study.compare.to, *partners}]
 
 
 def choice_text(plan: Plan, chosen: Sequence[str]) -> str | None:

@@ -10,54 +10,45 @@ from typing import Annotated, Any, TypeGuard
 from pydantic import AfterValidator, TypeAdapter
 from pydantic_core import PydanticCustomError
 
-from fairtune.methods.arms import NamedArm, named_arms
+from fairtune.methods.arms import named_arms
 
 
 def _known(name: str) -> str:
-    known = named_arms()
-    if name not in known:
+    if name not in (known := named_arms()):
         raise PydanticCustomError("unknown", "unknown", {"what": "named arm", "name": name, "allowed": list(known)})
     return name
 
 
-def _different(names: list[str]) -> list[str]:
-    if len(set(names)) < len(names):
-        raise PydanticCustomError("repeated", "a name is given twice")
-    return names
-
-
 ArmPreset = Annotated[str, AfterValidator(_known)]
-_ARM_LIST: TypeAdapter[list[str]] = TypeAdapter(Annotated[list[ArmPreset], AfterValidator(_different)])
+_ARM_LIST: TypeAdapter[list[str]] = TypeAdapter(list[ArmPreset])
 
 
 def is_arm_list(value: Any) -> TypeGuard[list[str]]:
     """Whether a value is a list of different named arms."""
-    return (
-        isinstance(value, list)
-        and all(isinstance(name, str) and name in named_arms() for name in value)
-        and len(set(value)) == len(value)
-    )
+    named = isinstance(value, list) and all(isinstance(name, str) and name in named_arms() for name in value)
+    return named and len(set(value)) == len(value)
 
 
 def resolve_arms(value: Any) -> Any:
     """The arms as a mapping in which every arm lists its methods; what is wrong stays, for the schema to refuse."""
     if isinstance(value, list):
-        value = dict.fromkeys(_ARM_LIST.validate_python(value))
+        names = _ARM_LIST.validate_python(value)
+        value = dict.fromkeys(names)
+        if len(value) < len(names):
+            raise PydanticCustomError("repeated", "a name is given twice")
     if not isinstance(value, dict):
         return value
-    known = named_arms()
-    return {name: _resolved(name, {} if arm is None else arm, known) for name, arm in value.items()}
-
-
-def _resolved(name: Any, arm: Any, known: dict[str, NamedArm]) -> Any:
-    if not isinstance(arm, dict) or "methods" in arm or "learner" in arm:
-        return arm
-    wanted = name if arm.get("preset") is None else arm["preset"]
-    found = known.get(wanted) if isinstance(wanted, str) else None
-    if found is None:
-        return arm
-    own = {field: given for field, given in arm.items() if field != "preset"}
-    return {**own, "methods": found.uses} if found.learner is None else {**own, "learner": found.learner}
+    known, found = named_arms(), dict[Any, Any]()
+    for name, given in value.items():
+        arm = found[name] = {} if given is None else given
+        if not isinstance(arm, dict) or "methods" in arm or "learner" in arm:
+            continue
+        wanted = name if arm.get("preset") is None else arm["preset"]
+        if named := known.get(wanted) if isinstance(wanted, str) else None:
+            own = {field: part for field, part in arm.items() if field != "preset"}
+            learned = {"methods": named.uses} if named.learner is None else {"learner": named.learner}
+            found[name] = {**own, **learned}
+    return found
 
 
 def add_named_arms(schema: dict[str, Any]) -> None:

@@ -58,18 +58,17 @@ def arm_settings(
         as_given: arms that chose nothing, although the study is tuned.
     """
     names = {model.identity: model.name for arm, model in models.items() if study.uses_model(arm)}
-    counts = Counter(names.values())
-    labels = {identity: name if counts[name] == 1 else f"{name}@{identity[:8]}" for identity, name in names.items()}
-    found = {}
+    counts, found = Counter(names.values()), {}
     for arm in study.arms:
         own: dict[str, Any] = {}
-        if len(labels) > 1 and study.uses_model(arm):
-            own["model"] = labels[models[arm].identity]
+        if len(names) > 1 and study.uses_model(arm):
+            identity = models[arm].identity
+            own["model"] = names[identity] + (f"@{identity[:8]}" if counts[names[identity]] > 1 else "")
         if (pairs := study.pairs(arm)) is not None:
             own["pairs"] = pairs
         learner, train = study.learner(arm), _train(study, arm)
-        used = {name: value for name, value in train.items() if learner is None or learner.uses(name)}
-        found[arm] = _settings(study, arm, {**own, **used}, arm not in as_given)
+        own |= {name: value for name, value in train.items() if learner is None or learner.uses(name)}
+        found[arm] = _settings(study, arm, own, arm not in as_given)
     return found
 
 
@@ -102,19 +101,16 @@ def is_tuned(learner: Learner | None) -> bool:
 
 def find_controls(arms: Mapping[str, ArmSettings], reference: str) -> dict[str, str | None]:
     """Each arm's control, which may be the reference; None where the study has none, and for arms without methods."""
-    return {arm: _control(arms, arm, reference) if arms[arm].methods else None for arm in arms}
-
-
-def _control(arms: Mapping[str, ArmSettings], arm: str, reference: str) -> str | None:
-    own = arms[arm]
-    alike = [a for a in arms if a != arm and arms[a].settings == own.settings and not arms[a].learner]
-    alike.sort(key=lambda a: a != reference)  # the reference first: what is compared with it needs no second comparison
-    idle = [a for a in alike if arms[a].methods and is_control(arms[a].methods, own.methods)]
-    if idle:
-        return idle[0]
-    if arms[reference].methods and reference in alike:
-        return None  # the study's own choice is to compare with these methods, at the same settings
-    return next((a for a in alike if not arms[a].methods), None)
+    controls: dict[str, str | None] = {}
+    for arm, own in arms.items():
+        alike = [a for a in arms if a != arm and arms[a].settings == own.settings and not arms[a].learner]
+        alike.sort(key=lambda a: a != reference)  # what is compared with the reference needs no second comparison
+        idle = [a for a in alike if arms[a].methods and is_control(arms[a].methods, own.methods)]
+        plain = [a for a in alike if not arms[a].methods]
+        if arms[reference].methods and reference in alike:
+            plain = []  # the study's own choice is to compare with these methods, at the same settings
+        controls[arm] = next(iter(idle + plain), None) if own.methods else None
+    return controls
 
 
 def find_primaries(controls: Mapping[str, str | None], reference: str) -> dict[str, str | None]:
@@ -168,14 +164,14 @@ def find_differences(
     Args:
         missing: of arms without a control, the line of a study file that would add one.
     """
-    controls, base = find_controls(arms, reference), arms[reference].settings
+    controls, base, lines = find_controls(arms, reference), arms[reference], missing or {}
+    fair = {arm: controls[arm] if own.methods else arm for arm, own in arms.items()}
     return tuple(
-        Difference(
-            arm, reference, name, value, base[name], controls[arm] if own.methods else arm, (missing or {}).get(arm)
-        )
+        Difference(arm, reference, name, value, base.settings[name], fair[arm], lines.get(arm))
         for arm, own in arms.items()
+        if not own.learner and not base.learner
         for name, value in own.settings.items()
-        if not own.learner and not arms[reference].learner and value != base[name]
+        if value != base.settings[name]
     )
 
 

@@ -1,6 +1,6 @@
 """What is wrong with a study as a trial, as far as its plan can know: refused, warned about or noted before the first run.
 
-Each rule is a small function of the same `Facts`; `RULES` lists them all.
+Each rule is a function of the same `Facts`; `RULES` lists them all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from fairtune.core.cautions import Caution, gravest_first
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent
-from fairtune.methods.config import MethodUse
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.bands import find_band
 from fairtune.settings.metrics import METRICS
@@ -24,7 +23,7 @@ from fairtune.settings.tune import Range
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.study.added_arms import arm_line
 from fairtune.study.audit import ArmSettings, find_unmatched, setting_text
-from fairtune.study.inputs import FullStudy
+from fairtune.study.expand import FullStudy
 from fairtune.study.training_cautions import (
     is_far_above,
     language_caution,
@@ -44,8 +43,6 @@ FEWEST_SEEDS = 3
 """With fewer, no difference of a plausible size gets a verdict."""
 FULL_BUDGET = 0.5
 """The share of the training examples from which on a published figure is within reach."""
-STEP = ("batch_size", "accumulate", "max_length", "precision")
-"""Settings that decide how much work an optimizer step is."""
 QK, BPSOM, FREEZE = "orthogonal_qk", "bpsom", "freeze-pretrained"
 Arms = Mapping[str, ArmSettings]
 refusal, warning, note = (partial(Caution, grade) for grade in ("refusal", "warning", "note"))
@@ -61,18 +58,6 @@ class RefusedPlan(FairtuneError):  # noqa: N818 - a plan that is refused, not an
 
     def as_json(self) -> list[dict[str, Any]]:
         return [caution.as_json() for caution in self.refusals]
-
-
-def require_allowed(cautions: Sequence[Caution], force: bool) -> tuple[Caution, ...]:
-    """The cautions of a plan; its refusals are marked as overruled.
-
-    Raises:
-        RefusedPlan: there are refusals, and the plan is not forced.
-    """
-    refusals = [caution for caution in cautions if caution.grade == "refusal"]
-    if refusals and not force:
-        raise RefusedPlan(refusals)
-    return tuple(replace(caution, forced=True) if caution in refusals else caution for caution in cautions)
 
 
 @dataclass(frozen=True)
@@ -94,31 +79,24 @@ class Facts:
     def reference(self) -> str:
         return self.full.study.compare.to
 
-    def unequal(self, arms: Arms, settings: Sequence[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
-        """Each arm and its partner, where they differ in some of these settings, with both values of each."""
-        for arm, own in arms.items():
-            other = self.primaries[arm]
-            if other is not None and other in arms:
-                pairs = {name: (own.settings[name], arms[other].settings[name]) for name in settings}
-                texts = {
-                    name: f"{setting_text(name, ours)} and {setting_text(name, theirs)}"
-                    for name, (ours, theirs) in pairs.items()
-                    if ours != theirs
-                }
-                if texts:
-                    yield arm, other, texts
 
-
-def find_cautions(full: FullStudy, arms: Arms, primaries: Mapping[str, str | None]) -> tuple[Caution, ...]:
-    """Everything to know of a study before its first run, the gravest first.
+def find_cautions(full: FullStudy, arms: Arms, primaries: Mapping[str, str | None], force: bool) -> tuple[Caution, ...]:
+    """Everything to know of a study before its first run, the gravest first; refusals that are forced say so.
 
     Args:
         arms: those that are compared.
         primaries: the arm that each is compared with.
+
+    Raises:
+        RefusedPlan: its results would be worthless, and it is not forced.
     """
     own = {arm: found for arm, found in arms.items() if arm != full.copy}
     facts = Facts(full, own, {arm: found for arm, found in own.items() if not found.learner}, primaries)
-    return gravest_first(caution for rule in RULES for caution in rule(facts))
+    found = gravest_first(caution for rule in RULES for caution in rule(facts))
+    refusals = [caution for caution in found if caution.grade == "refusal"]
+    if refusals and not force:
+        raise RefusedPlan(refusals)
+    return tuple(replace(caution, forced=True) if caution in refusals else caution for caution in found)
 
 
 def _overlap(facts: Facts) -> Iterator[Caution]:
@@ -126,11 +104,10 @@ def _overlap(facts: Facts) -> Iterator[Caution]:
     if not overlap.found:
         return
     text = task.kind == LANGUAGE_MODEL
+    part = "training text" if text else "training examples"
+    do = "Set `dedupe: true`, which takes them out of the validation split, or give validation data of its own"
     if text or overlap.every_validation:
-        part = "training text" if text else "training examples"
         do = f"Give validation data of its own, or leave `validation` out: a part of the {part} is then held out"
-    else:
-        do = "Set `dedupe: true`, which takes them out of the validation split, or give validation data of its own"
     yield (refusal if overlap.share > MOST_SHARED else warning)(
         "splits-overlap",
         f"task '{task.name}': {overlap.found:,} of the {overlap.tested:,} test {'documents' if text else 'texts'} "
@@ -140,16 +117,17 @@ def _overlap(facts: Facts) -> Iterator[Caution]:
     )
 
 
-def _verdicts(facts: Facts) -> Iterator[Caution]:
-    compare, metric = facts.full.study.compare, METRICS[facts.full.task.metric]
-    if compare.confidence < LOWEST_CONFIDENCE:
+def _design(facts: Facts) -> Iterator[Caution]:
+    """Verdicts that anything would get, too few seeds, and an order that times cannot stand."""
+    study, metric = facts.full.study, METRICS[facts.full.task.metric]
+    confidence, margin = study.compare.confidence, study.compare.margin
+    if confidence < LOWEST_CONFIDENCE:
         yield refusal(
             "confidence-low",
-            f"compare.confidence is {compare.confidence:g}",
-            f"up to {as_percent(1 - compare.confidence)} of the methods that change nothing would be called better or worse",
+            f"compare.confidence is {confidence:g}",
+            f"up to {as_percent(1 - confidence)} of the methods that change nothing would be called better or worse",
             f"Use 0.95, or at least {LOWEST_CONFIDENCE:g}",
         )
-    margin = compare.margin
     share = float(margin.removesuffix("%")) / 100 if isinstance(margin, str) else margin
     scaled = isinstance(margin, str) or metric.bounds[1] == 1  # a plain number of a loss has no scale
     if share is not None and scaled and share > LARGEST_MARGIN:
@@ -160,25 +138,17 @@ def _verdicts(facts: Facts) -> Iterator[Caution]:
             "State the largest loss that you would accept in use, such as `1%`; a plain number is in the metric's own unit, so "
             "that one point of accuracy is 0.01",
         )
-
-
-def _seeds(facts: Facts) -> Iterator[Caution]:
-    study = facts.full.study
-    if len(study.seeds) < FEWEST_SEEDS and len(study.arms) > 1:
-        one = len(study.seeds) == 1
-        yield warning(
-            "few-seeds",
-            f"seeds: {'one seed' if one else 'two seeds'} per arm",
-            "one run gives no verdict at all, since how much luck a seed brings is not known"
-            if one
-            else "two seeds settle nothing: even differences of four points are rarely told from luck",
-            "Use `seeds: 5`; three are the least",
+    if len(study.arms) > 1 and len(study.seeds) < FEWEST_SEEDS:
+        seeds, why = (
+            ("one seed", "one run gives no verdict at all, since how much luck a seed brings is not known")
+            if len(study.seeds) == 1
+            else (
+                "two seeds",
+                "two seeds settle nothing: even differences of four points are rarely told from luck",
+            )
         )
-
-
-def _order(facts: Facts) -> Iterator[Caution]:
-    study = facts.full.study
-    if study.order == "sequential" and len(study.arms) > 1:
+        yield warning("few-seeds", f"seeds: {seeds} per arm", why, "Use `seeds: 5`; three are the least")
+    if len(study.arms) > 1 and study.order == "sequential":
         yield warning(
             "order-sequential",
             "order: sequential runs one arm after the other",
@@ -188,35 +158,33 @@ def _order(facts: Facts) -> Iterator[Caution]:
         )
 
 
-def _reference_methods(facts: Facts) -> Iterator[Caution]:
-    reference = facts.tuned.get(facts.reference)
-    acting = [use.name for use in reference.methods if not use.config.idle] if reference else []
-    if acting and len(facts.tuned) > 1:
-        yield (warning if facts.reference.lower().startswith("baseline") else note)(
+def _reference(facts: Facts) -> Iterator[Caution]:
+    """A reference with methods, and one whose settings no other arm has."""
+    reference = facts.reference
+    if reference not in facts.tuned or len(facts.tuned) < 2:
+        return
+    base, others = facts.tuned[reference], [own for arm, own in facts.tuned.items() if arm != reference]
+    acting = [use.name for use in base.methods if not use.config.idle]
+    if acting:
+        yield (warning if reference.lower().startswith("baseline") else note)(
             "reference-methods",
-            f"{facts.reference}, which the others are compared to, has methods itself ({one_of(acting)})",
+            f"{reference}, which the others are compared to, has methods itself ({one_of(acting)})",
             "it is not the untouched checkpoint, so a difference may be its loss as well as another arm's gain",
             "Compare to an arm without methods (`compare: {to: NAME}`), or keep it if this comparison is the question",
         )
-
-
-def _reference_alone(facts: Facts) -> Iterator[Caution]:
-    others, reference = dict(facts.tuned), facts.reference
-    if reference not in others:
-        return
-    base = others.pop(reference).settings
-    if not any(own.methods for own in others.values()) or any(own.settings == base for own in others.values()):
+    if not any(own.methods for own in others) or any(own.settings == base.settings for own in others):
         return  # arms without methods are meant to compare settings
     shared = {
-        arm: sum(other.settings == own.settings for other in others.values())
-        for arm, own in others.items()
-        if not own.methods
+        arm: sum(other.settings == own.settings for other in others)
+        for arm, own in facts.tuned.items()
+        if arm != reference and not own.methods
     }
     best = max(shared, key=lambda arm: shared[arm], default=None)
-    names = [name for name in base if any(own.settings[name] != base[name] for own in others.values())]
+    names = [name for name, value in base.settings.items() if any(own.settings[name] != value for own in others)]
+    alone = one_of(f"{name} {setting_text(name, base.settings[name])}" for name in names)
     yield warning(
         "reference-alone",
-        f"no other arm has the settings of {reference} ({one_of(f'{name} {setting_text(name, base[name])}' for name in names)})",
+        f"no other arm has the settings of {reference} ({alone})",
         "every difference from it is one of settings too, and cannot be put down to a method",
         f"`compare: {{to: {best}}}` compares at equal settings; else read each arm beside its control"
         if best is not None and shared[best] > 1
@@ -230,96 +198,101 @@ def _no_control(facts: Facts) -> Iterator[Caution]:
     for line, found in _grouped(unmatched).items():
         add = f"Add the arm `{line}`, or let `--add-controls` (in the file `controls: true`) do it"
         if base.learner:
-            yield warning(
-                "no-control",
-                f"{_listed(found)}: no arm without methods has the same settings, and {reference} is not fine-tuned",
-                "a difference from it is that of fine-tuning and method together",
-                add,
-            )
-            continue
-        own = facts.arms[found[0]].settings
-        changed = [name for name in own if own[name] != base.settings[name]]
-        texts = [
-            f"{name} is {setting_text(name, own[name])}, not {setting_text(name, base.settings[name])}"
-            for name in changed
-        ]
-        yield warning(
-            "no-control",
-            f"{_listed(found)}: {' and '.join(texts)}, and no arm without methods has these settings",
-            f"method and {' and '.join(changed)} cannot be told apart, so no verdict will be given",
-            add if line else "Add an arm without methods that has these settings",
-        )
+            seen = f"no arm without methods has the same settings, and {reference} is not fine-tuned"
+            why = "a difference from it is that of fine-tuning and method together"
+        else:
+            own = facts.arms[found[0]].settings
+            changed = [name for name in own if own[name] != base.settings[name]]
+            values = [(n, setting_text(n, own[n]), setting_text(n, base.settings[n])) for n in changed]
+            seen = " and ".join(f"{name} is {ours}, not {theirs}" for name, ours, theirs in values)
+            seen += ", and no arm without methods has these settings"
+            why = f"method and {' and '.join(changed)} cannot be told apart, so no verdict will be given"
+            add = add if line else "Add an arm without methods that has these settings"
+        yield warning("no-control", f"{_listed(found)}: {seen}", why, add)
 
 
-def _no_freezing(facts: Facts) -> Iterator[Caution]:
-    """Q and K that get new weights and are frozen, and nothing that is only frozen."""
-    study, lacking = facts.full.study, []
-    for arm, own in facts.tuned.items():
-        alike = [other.methods for other in facts.tuned.values() if other.settings == own.settings]
-        for config in _qk(own.methods):
-            acts = config["init"] != "keep" and config["freeze"] and config["parts"]
-            only = {"init": "keep", "freeze": True, "ffn": False, "layers": config["layers"], "parts": config["parts"]}
-            if not acts or any(only.items() <= found.items() for methods in alike for found in _qk(methods)):
-                continue
-            name = FREEZE if FREEZE not in facts.tuned else f"{FREEZE}-for-{arm}"
-            usual = {"layers": "all", "parts": ["q", "k"]}
-            given = {key: config[key] for key in usual if config[key] != usual[key]}
-            lacking.append((arm_line(study, arm, name, [{QK: {"init": "keep", **given}}]), arm))
-    kept = "drawn" if facts.full.model.preset is not None else "pretrained"
-    for line, found in _grouped(lacking).items():
-        yield warning(
-            "no-freezing-control",
-            f"{_listed(found)}: Q and K get new weights and are frozen, and no arm of the same settings freezes the {kept} ones",
-            "what freezing does and what the new weights do cannot be told apart",
-            f"Add the arm `{line}`",
-        )
+LACKING = {
+    "no-freezing-control": (
+        "Q and K get new weights and are frozen, and no arm of the same settings freezes the {} ones",
+        "what freezing does and what the new weights do cannot be told apart",
+    ),
+    "no-observer": (
+        "BP-SOM has a head of its own, and no arm has that head with a map that only watches",
+        "what the head does and what the map does cannot be told apart",
+    ),
+}
 
 
-def _qk(methods: Sequence[MethodUse]) -> list[dict[str, Any]]:
-    return [use.config.model_dump(mode="json") for use in methods if use.name == QK]
-
-
-def _no_observer(facts: Facts) -> Iterator[Caution]:
-    """Heads with a map that acts, and none of that size whose map only watches."""
+def _lacking(facts: Facts) -> Iterator[Caution]:
+    """New weights that are frozen, and maps that act, where no other arm has the one without the other."""
     lacking = []
     for arm, own in facts.tuned.items():
-        alike = [
-            use.config for other in facts.tuned.values() if other.settings == own.settings for use in other.methods
-        ]
-        for acting in (use.config for use in own.methods if use.name == BPSOM and not use.config.idle):
-            if not any(config.control_for(acting) for config in alike):
-                watching = {**acting.model_dump(exclude_unset=True, include={"hidden"}), "alpha": 0, "prune": None}
-                lacking.append((arm_line(facts.full.study, arm, f"{BPSOM}-observer", [{BPSOM: watching}]), arm))
-    for line, found in _grouped(lacking).items():
-        yield warning(
-            "no-observer",
-            f"{_listed(found)}: BP-SOM has a head of its own, and no arm has that head with a map that only watches",
-            "what the head does and what the map does cannot be told apart",
-            f"Add the arm `{line}`",
-        )
+        alike = [use for one in facts.tuned.values() if one.settings == own.settings for use in one.methods]
+        frozen = [use.config.model_dump(mode="json") for use in alike if use.name == QK]
+        for use in own.methods:
+            if use.name == QK:
+                config = use.config.model_dump(mode="json")
+                parts = {key: config[key] for key in ("layers", "parts")}
+                only = {"init": "keep", "freeze": True, "ffn": False, **parts}
+                acts = config["init"] != "keep" and config["freeze"] and config["parts"]
+                if acts and not any(only.items() <= found.items() for found in frozen):
+                    usual = {"layers": "all", "parts": ["q", "k"]}
+                    given = {key: value for key, value in parts.items() if value != usual[key]}
+                    name = FREEZE if FREEZE not in facts.tuned else f"{FREEZE}-for-{arm}"
+                    line = arm_line(facts.full.study, arm, name, [{QK: {"init": "keep", **given}}])
+                    lacking.append((("no-freezing-control", line), arm))
+            if use.name == BPSOM and not use.config.idle and not any(o.config.control_for(use.config) for o in alike):
+                watching = {**use.config.model_dump(exclude_unset=True, include={"hidden"}), "alpha": 0, "prune": None}
+                line = arm_line(facts.full.study, arm, f"{BPSOM}-observer", [{BPSOM: watching}])
+                lacking.append((("no-observer", line), arm))
+    kept = "drawn" if facts.full.model.preset is not None else "pretrained"
+    for (code, line), found in sorted(_grouped(lacking).items(), key=lambda one: one[0][0]):
+        seen, why = LACKING[code]
+        yield warning(code, f"{_listed(found)}: {seen.format(kept)}", why, f"Add the arm `{line}`")
 
 
-def _unequal_steps(facts: Facts) -> Iterator[Caution]:
-    for arm, other, texts in facts.unequal(facts.tuned, STEP):
-        yield warning(
-            "unequal-steps",
-            f"{arm} and {other}: {' and '.join(f'{name} {values}' for name, values in texts.items())}",
-            "an optimizer step is not the same work in both, so their step times say nothing about the method",
-            f"Give both the same {' and '.join(texts)}, or compare no times",
-        )
+UNEQUAL = (
+    (
+        "unequal-steps",
+        ("batch_size", "accumulate", "max_length", "precision"),
+        " and ",
+        "an optimizer step is not the same work in both, so their step times say nothing about the method",
+        "Give both the same {}, or compare no times",
+    ),
+    (
+        "unequal-scoring",
+        ("eval_examples",),
+        " and ",
+        "they are selected and reported on different examples",
+        "Set eval_examples once, under `train`",
+    ),
+    (
+        "unequal-arithmetic",
+        ARITHMETIC,
+        ", ",
+        "they train alike but for the last bits, but time and memory are then those of this as much as of the method",
+        "Give both the same {}, or compare neither times nor memory",
+    ),
+)
+"""Settings that an arm and its partner should share: the code, their names, what joins them, why, and what to do."""
 
 
-def _unequal_scoring(facts: Facts) -> Iterator[Caution]:
-    for arm, other, texts in facts.unequal(facts.arms, ("eval_examples",)):
-        yield warning(
-            "unequal-scoring",
-            f"{arm} and {other}: eval_examples {texts['eval_examples']}",
-            "they are selected and reported on different examples",
-            "Set eval_examples once, under `train`",
-        )
+def _unequal(facts: Facts) -> Iterator[Caution]:
+    for code, settings, joint, why, do in UNEQUAL:
+        arms = facts.arms if code == "unequal-scoring" else facts.tuned
+        for arm, own in arms.items():
+            other = facts.primaries[arm]
+            if other is None or other not in arms:
+                continue
+            theirs = arms[other].settings
+            names = [name for name in settings if own.settings[name] != theirs[name]]
+            values = [f"{n} {setting_text(n, own.settings[n])} and {setting_text(n, theirs[n])}" for n in names]
+            if names:
+                yield warning(code, f"{arm} and {other}: {joint.join(values)}", why, do.format(" and ".join(names)))
 
 
-def _same_runs(facts: Facts) -> Iterator[Caution]:
+def _arms(facts: Facts) -> Iterator[Caution]:
+    """Arms of the same runs, and choices that all or some arms make."""
     for group in _alike(facts.arms):
         if len(group) > 1:
             yield note(
@@ -328,9 +301,6 @@ def _same_runs(facts: Facts) -> Iterator[Caution]:
                 "with the same seeds they train to the same bits, which shows nothing about the luck of seeds",
                 "Keep one, and set `aa: true` for a copy of the reference with other random numbers",
             )
-
-
-def _bidirectional(facts: Facts) -> Iterator[Caution]:
     attention = {own.settings["attention"] for own in facts.tuned.values()}
     if facts.full.task.kind != LANGUAGE_MODEL and attention == {"bidirectional"}:
         yield note(
@@ -339,18 +309,10 @@ def _bidirectional(facts: Facts) -> Iterator[Caution]:
             "that is not a language model's attention, so nothing here shows how a causal model classifies",
             "Leave `attention` out for causal arms, or have arms of both kinds",
         )
-
-
-def _extra_tuning(facts: Facts) -> Iterator[Caution]:
-    """Arms that choose settings of their methods too: a choice that the others do not have."""
     tune = facts.full.study.tune
-    if tune is None:
-        return
-    own = [
-        (tuple(tune.own([use.name for use in found.methods if not use.config.idle])), arm)
-        for arm, found in facts.tuned.items()
-    ]
-    for names, arms in _grouped(own).items():
+    acting = {arm: [use.name for use in own.methods if not use.config.idle] for arm, own in facts.tuned.items()}
+    own_fields = [(tuple(tune.own(methods)), arm) for arm, methods in acting.items()] if tune is not None else []
+    for names, arms in _grouped(own_fields).items():
         if names:
             yield note(
                 "extra-tuning",
@@ -359,19 +321,7 @@ def _extra_tuning(facts: Facts) -> Iterator[Caution]:
                 "they choose among more settings than the others, and part of a gain may come from that choice",
                 "Report it as extra tuning, or take it out of the space",
             )
-
-
-def _arithmetic(facts: Facts) -> Iterator[Caution]:
-    """Arms that are computed otherwise than those they are compared with, and runs that cannot be repeated."""
-    for arm, other, texts in facts.unequal(facts.tuned, ARITHMETIC):
-        yield warning(
-            "unequal-arithmetic",
-            f"{arm} and {other}: {', '.join(f'{name} {values}' for name, values in texts.items())}",
-            "they train alike but for the last bits, but time and memory are then those of this as much as of the method",
-            f"Give both the same {' and '.join(texts)}, or compare neither times nor memory",
-        )
-    loose = [arm for arm, own in facts.tuned.items() if own.settings["deterministic"] is False]
-    if loose:
+    if loose := [arm for arm, own in facts.tuned.items() if own.settings["deterministic"] is False]:
         yield note(
             "not-deterministic",
             f"deterministic is false in {one_of(loose)}",
@@ -385,15 +335,16 @@ def _training(facts: Facts) -> Iterator[Caution]:
     full, found = facts.full, []
     study, tune = full.study, full.study.tune
     for arm in (arm for arm in facts.arms if full.steps(arm)):
-        train = study.settings(arm)
+        train, methods = study.settings(arm), study.methods(arm)
+        rates: tuple[float, ...] = (train.lr,)
         if tune is not None and "lr" in tune.space:
-            rates = tune.space["lr"]
-            lowest = rates.low if isinstance(rates, Range) else min(map(float, rates))
-            train = train.model_copy(update={"lr": lowest})
-        own = [("", caution) for caution in setting_cautions(train, study.methods(arm), full.steps(arm))]
+            space = tune.space["lr"]
+            values = (space.low, space.high) if isinstance(space, Range) else tuple(map(float, space))
+            rates = (min(values), max(values))
+        own = [("", caution) for caution in setting_cautions(train, methods, full.steps(arm), rates)]
         if tune is not None and tune.cheaper and study.pairs(arm) is None:
             cheaper = Train.model_validate({**train.model_dump(), **tune.cheaper})
-            tried = setting_cautions(cheaper, study.methods(arm), cheaper.total_steps(full.examples[arm]))
+            tried = setting_cautions(cheaper, methods, cheaper.total_steps(full.examples[arm]), rates)
             own += [("trials of ", caution) for caution in tried if ("", caution) not in own]
         found += [(seen, arm) for seen in own]
     for (runs, caution), names in _grouped(found).items():
@@ -471,20 +422,12 @@ def _small_budget(facts: Facts) -> Iterator[Caution]:
 
 RULES: tuple[Callable[[Facts], Iterator[Caution]], ...] = (
     _overlap,
-    _verdicts,
-    _seeds,
-    _order,
-    _reference_methods,
-    _reference_alone,
+    _design,
+    _reference,
     _no_control,
-    _no_freezing,
-    _no_observer,
-    _unequal_steps,
-    _unequal_scoring,
-    _same_runs,
-    _bidirectional,
-    _extra_tuning,
-    _arithmetic,
+    _lacking,
+    _unequal,
+    _arms,
     _training,
     _texts,
     _small_budget,

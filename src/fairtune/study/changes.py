@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairtune.core.errors import nearest, one_of, shown
@@ -17,6 +18,10 @@ LONGEST_OPTION = 200
 """Characters of an option that messages repeat."""
 
 
+def _wrong(where: str, message: str, path: Path = ()) -> StudyError:
+    return StudyError([Problem(where, dotted(path), message)])
+
+
 def spread_arm_list(study: Written) -> None:
     """A list of named arms as the mapping that it stands for, so that changes can be made to one of them."""
     names = study.data.get("arms")
@@ -28,11 +33,6 @@ def spread_arm_list(study: Written) -> None:
             study.places["arms", name] = study.places.pop(("arms", position))
 
 
-def _is_bad_arm_list(path: Path, value: Any) -> bool:
-    """A list of arms that could not be spread: changes to it wait until it is fixed, since its faults are reported."""
-    return path == ("arms",) and isinstance(value, list)
-
-
 def apply_profile(study: Written, profile: str, kind: str = "study") -> None:
     """Merge one of the study's profiles into it.
 
@@ -42,70 +42,58 @@ def apply_profile(study: Written, profile: str, kind: str = "study") -> None:
     Raises:
         StudyError: there is none of that name, or it is no mapping of changes.
     """
-    profiles, places, label = study.data.get("profiles") or {}, study.places, study.label
+    profiles, arms, origin = study.data.get("profiles") or {}, study.data.get("arms"), ("profiles", profile)
     if not isinstance(profiles, dict) or profile not in profiles:
         names = list(profiles) if isinstance(profiles, dict) else []
         known = one_of(names) if names else f"this {kind} has none"
-        message = f"no such profile in {label}; known: {known}.{nearest(profile, names)}"
-        raise StudyError([Problem(f"--profile {profile}", "", message)])
+        message = f"no such profile in {study.label}; known: {known}.{nearest(profile, names)}"
+        raise _wrong(f"--profile {profile}", message)
     changes = profiles[profile]
     if not isinstance(changes, dict):
-        where = places.get(("profiles", profile), label)
-        message = f"found {shown(changes)}; allowed: a mapping of changes"
-        raise StudyError([Problem(where, f"profiles.{profile}", message)])
+        where = study.places.get(origin, study.label)
+        raise _wrong(where, f"found {shown(changes)}; allowed: a mapping of changes", origin)
     if "profiles" in changes:
-        where = places.get(("profiles", profile, "profiles"), label)
-        raise StudyError(
-            [Problem(where, f"profiles.{profile}.profiles", "a profile cannot change profiles; remove it")]
-        )
-    if isinstance(changes.get("arms"), list) and isinstance(study.data.get("arms"), dict):
-        where = places.get(("profiles", profile, "arms"), label)
-        chosen = _chosen_arms(changes["arms"], study.data["arms"], where, f"profiles.{profile}.arms")
-        study.data["arms"] = _without_tuned(chosen, changes.get("tune"))
+        where = study.places.get((*origin, "profiles"), study.label)
+        raise _wrong(where, "a profile cannot change profiles; remove it", (*origin, "profiles"))
+    if isinstance(changes.get("arms"), list) and isinstance(arms, dict):
+        where = study.places.get((*origin, "arms"), study.label)
+        chosen, tune = _chosen_arms(changes["arms"], arms, where, (*origin, "arms")), changes.get("tune")
+        space = tune.get("space") if isinstance(tune, dict) else None
+        if isinstance(chosen, dict) and isinstance(space, dict):
+            for arm in (arm for arm in chosen.values() if isinstance(arm, dict)):
+                for name in arm.keys() & space.keys():
+                    del arm[name]  # the profile tunes it
+        study.data["arms"] = chosen
         changes = {name: value for name, value in changes.items() if name != "arms"}
-    moved: dict[Path, Path] = {}
-    _merge(study.data, changes, (), ("profiles", profile), moved)
-    _move_places(places, moved)
-
-
-def _merge(data: dict[str, Any], changes: Mapping[str, Any], path: Path, origin: Path, moved: dict[Path, Path]) -> None:
-    """Write changes into the data, and note from where each was taken."""
-    for key, value in changes.items():
-        if isinstance(value, dict) and isinstance(data.get(key), dict):
-            _merge(data[key], value, (*path, key), (*origin, key), moved)
-            continue
-        if isinstance(value, dict) and _is_bad_arm_list((*path, key), data.get(key)):
-            continue
-        data[key] = copy.deepcopy(value)
-        moved[(*origin, key)] = (*path, key)
-
-
-def _without_tuned(arms: Any, tune: Any) -> Any:
-    """The arms that a profile lists, without settings that it tunes."""
-    space = tune.get("space") if isinstance(tune, dict) else None
-    if not isinstance(arms, dict) or not isinstance(space, dict):
-        return arms
-    return {
-        name: {k: v for k, v in given.items() if k not in space} if isinstance(given, dict) else given
-        for name, given in arms.items()
+    taken, begin = set(_merge(study.data, changes)), len(origin)
+    moved = {
+        path[begin:]: where
+        for path, where in study.places.items()
+        if path[:begin] == origin and _is_below(path[begin:], taken)
     }
+    for path in [path for path in study.places if _is_below(path, taken)]:
+        del study.places[path]
+    study.places.update(moved)
 
 
-def _move_places(places: dict[Path, str], moved: dict[Path, Path]) -> None:
-    """Let what was written over stand where the profile has it; one pass, since a study may have thousands of values."""
-    targets = set(moved.values())
-    taken: dict[Path, str] = {}
-    gone: list[Path] = []
-    for path, where in places.items():
-        beginnings = [path[:length] for length in range(1, len(path) + 1)]
-        if any(beginning in targets for beginning in beginnings):
-            gone.append(path)
-        for beginning in beginnings:
-            if beginning in moved:
-                taken[moved[beginning] + path[len(beginning) :]] = where
-    for path in gone:
-        del places[path]
-    places.update(taken)
+def _merge(data: dict[str, Any], changes: Mapping[str, Any], path: Path = ()) -> Iterator[Path]:
+    """Write changes into the data, and say which values were replaced."""
+    for key, value in changes.items():
+        here = (*path, key)
+        if isinstance(value, dict) and isinstance(data.get(key), dict):
+            yield from _merge(data[key], value, here)
+        elif not (isinstance(value, dict) and _is_bad_arm_list(here, data.get(key))):
+            data[key] = copy.deepcopy(value)
+            yield here
+
+
+def _is_below(path: Path, replaced: set[Path]) -> bool:
+    return any(path[:length] in replaced for length in range(1, len(path) + 1))
+
+
+def _is_bad_arm_list(path: Path, value: Any) -> bool:
+    """A list of arms that could not be spread: changes to it wait until it is fixed, since its faults are reported."""
+    return path == ("arms",) and isinstance(value, list)
 
 
 def apply_override(study: Written, override: str, origin: str | None = None) -> None:
@@ -120,73 +108,76 @@ def apply_override(study: Written, override: str, origin: str | None = None) -> 
     `arms.NAME=null` takes an arm out. A list of names under `arms` chooses arms: one that the study has keeps its settings.
     """
     key, equals, text = override.partition("=")
-    parts: Path = tuple(key.strip().split("."))
+    parts = re.sub(r"\[(\d+)\]", r".\1", key.strip()).split(".")
     option = origin or f"--set {override}"
-    if len(option) > LONGEST_OPTION:
-        option = f"{option[:LONGEST_OPTION]}..."
+    option = option if len(option) <= LONGEST_OPTION else f"{option[:LONGEST_OPTION]}..."
     if not equals or not all(parts) or len(parts) > MOST_LEVELS:
-        raise StudyError([Problem(option, "", "an override has the form KEY=VALUE, such as train.epochs=2")])
+        raise _wrong(option, "an override has the form KEY=VALUE, such as train.epochs=2")
     try:
         value = parse_yaml(text).data
     except YamlProblem as problem:
-        raise StudyError([Problem(option, "", f"the value is not valid YAML: {problem.message}")]) from None
+        raise _wrong(option, f"the value is not valid YAML: {problem.message}") from None
     place: Any = study.data
-    for depth, part in enumerate(parts[:-1], start=1):
-        if place.get(part) is None:
-            place[part] = {}
-            study.places[parts[:depth]] = option
-        if _is_bad_arm_list(parts[:depth], place[part]):
+    path: Path = ()
+    for part, following in zip(parts, [*parts[1:], None], strict=True):
+        name = _key(place, part, path, option)
+        path = (*path, name)
+        if following is None:
+            break
+        if isinstance(place, list) and isinstance(place[int(name)], str):
+            place[int(name)] = {place[int(name)]: {}}  # a method that is listed by its name alone
+        elif isinstance(place, dict) and place.get(name) is None:
+            place[name] = {}
+            study.places[path] = option
+        place = place[name]
+        if _is_bad_arm_list(path, place):
             return
-        if not isinstance(place[part], dict):
-            whole = f"replace it: {dotted(parts[:depth])}={{{parts[depth]}: {text}}}"
-            raise StudyError(
-                [
-                    Problem(
-                        option,
-                        "",
-                        f"{dotted(parts[:depth])} is {shown(place[part])}, which has no fields to set; {whole}",
-                    )
-                ]
-            )
-        place = place[part]
-    if parts[0] == "arms" and len(parts) == 2:
-        if value is None:
-            _remove_arm(study, parts, option)
-            return
-        study.removed.pop(str(parts[1]), None)
-    elif parts == ("arms",):
+        if not isinstance(place, dict | list):
+            found = f"{dotted(path)} is {shown(place)}, which has no fields to set"
+            raise _wrong(option, f"{found}; replace it: {dotted(path)}={{{following}: {text}}}")
+    last, removed = path[-1], False
+    if path == ("arms",):
         study.removed.clear()
         if isinstance(value, list) and isinstance(place.get("arms"), dict):
             value = _chosen_arms(value, place["arms"], option)
-    place[parts[-1]] = value
-    for old in [p for p in study.places if p[: len(parts)] == parts]:
+    elif path[0] == "arms" and len(path) == 2:
+        study.removed.pop(str(last), None)
+        if value is None:
+            if last not in place:
+                message = f"there is no arm '{last}' to remove; arms: {one_of(place)}.{nearest(str(last), place)}"
+                raise _wrong(option, message)
+            study.removed[str(last)], removed = (option, place.pop(last)), True
+    for old in [one for one in study.places if one[: len(path)] == path]:
         del study.places[old]
-    study.places[parts] = option
+    if not removed:
+        place[last] = value
+        study.places[path] = option
 
 
-def _remove_arm(study: Written, path: Path, option: str) -> None:
-    arms, name = study.data.get("arms"), str(path[1])
-    if not isinstance(arms, dict):
-        return  # reported by its type
-    if name not in arms:
-        raise StudyError(
-            [Problem(option, "", f"there is no arm '{name}' to remove; arms: {one_of(arms)}.{nearest(name, arms)}")]
-        )
-    study.removed[name] = (option, arms.pop(name))
-    for old in [place for place in study.places if place[:2] == path]:
-        del study.places[old]
+def _key(place: Any, part: str, path: Path, option: str) -> str | int:
+    """A part of an override as its place has it: a key, or the number of an entry."""
+    if not isinstance(place, list):
+        return part
+    if not part.isdecimal() or int(part) >= len(place):
+        entries = f"a list of {len(place)}, whose entries have the numbers from 0"
+        raise _wrong(option, f"{dotted(path)} is {entries}, as in {dotted(path)}.0; found '{part}'")
+    return int(part)
 
 
-def _chosen_arms(names: list[Any], arms: Mapping[str, Any], option: str, path: str = "") -> Any:
+def _chosen_arms(names: list[Any], arms: Mapping[str, Any], where: str, path: Path = ()) -> Any:
     """The arms of these names, each as the study has it; a name that it does not have is a named arm, as in a file's list."""
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names) or not names:
         return names  # reported by its type
-    known = [*arms, *named_arms()]
+    known = list(dict.fromkeys([*arms, *named_arms()]))
     problems = [
-        Problem(option, path, f"'{name}' is neither an arm of the study nor a named arm; there are: {one_of(dict.fromkeys(known))}."
-                f"{nearest(name, known)}")
-        for name in names if name not in known
-    ]  # fmt: skip
+        Problem(
+            where,
+            dotted(path),
+            f"'{name}' is neither an arm of the study nor a named arm; there are: {one_of(known)}.{nearest(name, known)}",
+        )
+        for name in names
+        if name not in known
+    ]
     if problems:
         raise StudyError(problems)
     return {name: copy.deepcopy(arms.get(name, {})) for name in names}

@@ -13,9 +13,8 @@ from typing import Any
 from fairtune.models.operations import model_sizes, operations_per_token
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.sections import Train
-from fairtune.study.plan import Plan
+from fairtune.study.plan import Plan, TuningCost
 from fairtune.study.schema import Study
-from fairtune.study.trial_plan import TuningCost
 from fairtune.tasks.corpora import is_text
 
 CORE_SPEED = 60e9
@@ -60,25 +59,17 @@ class Compute:
 
     def __str__(self) -> str:
         """One or two lines."""
-        hours = hours_text(self.core_hours)
-        found = (
-            f"at most {self.operations:.2g} operations, if every text had max_length tokens: about {hours} of one core"
-        )
+        found = f"at most {self.operations:.2g} operations, if every text had max_length tokens"
+        found += f": about {hours_text(self.core_hours)} of one core"
         if self.core_hours < LARGE:
             return found
-        gpus = (
-            f"{name} {hours_text(each['fp32'])} / {hours_text(each['16-bit'])}" for name, each in self.gpu_hours.items()
-        )
+        gpus = [f"{name} {' / '.join(map(hours_text, each.values()))}" for name, each in self.gpu_hours.items()]
         share = f"estimated at {100 * UTILISATION:.0f} % of the peak rates"
         return f"{found}\n  On one GPU in fp32 / 16 bits, {share}: {', '.join(gpus)}"
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "operations": self.operations,
-            "core_hours": self.core_hours,
-            "gpu_hours": self.gpu_hours,
-            "gpu_utilisation": UTILISATION,
-        }
+        hours = {"core_hours": self.core_hours, "gpu_hours": self.gpu_hours}
+        return {"operations": self.operations, **hours, "gpu_utilisation": UTILISATION}
 
 
 def hours_text(hours: float) -> str:
@@ -96,15 +87,15 @@ def arm_operations(study: Study, arm: str, train: Train, steps: float, folder: s
     Args:
         folder: with the model's files, where they are on this machine.
     """
-    learner, sizes = study.learner(arm), model_sizes(study.model_of(arm), folder)
+    sizes, learner = model_sizes(study.model_of(arm), folder), study.learner(arm)
     words = study.tokenizer.train if isinstance(study.tokenizer, TrainedTokenizer) else None
-    sequences = train.batch_size * train.accumulate
     token = operations_per_token(sizes, train.longest, train.batch_size, is_text(study.task), words)
-    factor = math.prod(
-        (use.config.step_factor for use in study.methods(arm)), start=learner.step_factor if learner else 1
-    )
+    if token is None:
+        return math.nan
+    factors = [use.config.step_factor for use in study.methods(arm)]
+    factor = math.prod(factors, start=learner.step_factor if learner else 1)
     passes = 4 / 3 if train.gradient_checkpointing else 1  # a second forward pass
-    return math.nan if token is None else steps * sequences * train.longest * token * factor * passes
+    return steps * train.batch_size * train.accumulate * train.longest * token * factor * passes
 
 
 def plan_compute(plan: Plan, tuning: TuningCost | None) -> Compute | None:

@@ -78,3 +78,21 @@ EXAMPLES = {
     "weighted_ce.weights": "{negative: 1, positive: 3}",
 }
 """By the path of the field; a method's settings as they stand below its name."""
+
+OTHER_NAMES = {
+    "learning_rate": "lr",
+    "num_train_epochs": "epochs",
+    "num_epochs": "epochs",
+    "max_steps": "steps",
+    "per_device_train_batch_size": "batch_size",
+    "gradient_accumulation_steps": "accumulate",
+    "warmup_ratio": "warmup",
+    "warmup_steps": "warmup",
+    "lr_scheduler_type": "schedule",
+    "max_grad_norm": "clip",
+    "max_seq_length": "max_length",
+    "eval_steps": "evaluate",
+    "early_stopping_patience": "patience",
+    "seed": "seeds",
+}
+"""What other libraries call some of them."""

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fairtune.core.errors import FairtuneError, nearest
-from fairtune.study.allowed import allowed_text, word
-from fairtune.study.field_examples import EXAMPLES
-from fairtune.study.fragments import Fragment, alternatives, resolved, schema_root
-
-ANY_OF_TRAIN = ("arms.NAME", "tune.budget")
-"""Places that take every field of `train`, which is explained once, there."""
-LISTS = ("claims",)
-"""Lists whose entries have fields of their own."""
+from fairtune.study.allowed import Fragment, allowed_text, alternatives, resolved, schema_root, word
+from fairtune.study.field_examples import EXAMPLES, OTHER_NAMES
 
 
 @dataclass(frozen=True)
@@ -23,7 +18,6 @@ class FieldDoc:
     Args:
         path: its place in a study file; a method's as METHOD.FIELD, as in `tune.space`.
         default: as YAML has it, or `required`; empty where a section is meant.
-        example: a value, as YAML has it.
     """
 
     path: str
@@ -38,7 +32,7 @@ class FieldDoc:
         if not self.example:
             return ""
         first, _, rest = self.path.partition(".")
-        if first in _method_fragments():
+        if first in method_names():
             settings = f"{{{rest}: {self.example}}}" if rest else self.example
             return f"methods: [{{{first}: {settings}}}]"
         own = {"arms.NAME": "arms", "arms.NAME.*": "my-arm"}.get(self.path)
@@ -47,24 +41,20 @@ class FieldDoc:
 
 def field_docs() -> list[FieldDoc]:
     """Every field of a study file, in the order of the schema, methods last."""
-    docs: list[FieldDoc] = []
-    _collect(schema_root(), "", docs)
-    for name, fragment in _method_fragments().items():
-        docs.append(FieldDoc(name, "", "", fragment["description"], EXAMPLES.get(name, "")))
-        _collect(fragment, f"{name}.", docs)
+    docs = list(_below(schema_root(), ""))
+    for name, fragment in _methods().items():
+        docs += [_doc(name, "", "", fragment["description"]), *_below(fragment, f"{name}.")]
     return docs
 
 
 def method_names() -> list[str]:
     """Every method that an arm can have, by the alphabet."""
-    return list(_method_fragments())
+    return list(_methods())
 
 
 def method_docs(name: str) -> list[FieldDoc]:
     """Every setting of a method."""
-    docs: list[FieldDoc] = []
-    _collect(_method_fragments()[name], "", docs)
-    return docs
+    return list(_below(_methods()[name], ""))
 
 
 def find_fields(name: str) -> list[FieldDoc]:
@@ -79,86 +69,86 @@ def find_fields(name: str) -> list[FieldDoc]:
     """
     docs = field_docs()
     known = {doc.path: doc for doc in docs}
-    path = _as_documented(name, known)
-    if path not in known:
-        ends: dict[str, str] = {doc.path.rpartition(".")[2]: doc.path for doc in docs}
-        hint = nearest(path, known) or nearest(path, ends)
-        raise FairtuneError(f"a study has no field '{name}'.{hint} `fairtune help study` lists them all.")
+    path = next((one for one in _documented(name) if one in known), None)
+    if path is None:
+        raise FairtuneError(
+            f"a study has no field '{name}'.{nearest_field(name)} `fairtune help study` lists them all."
+        )
     return [known[path], *(doc for doc in docs if doc.path.startswith(f"{path}."))]
 
 
-def _as_documented(name: str, known: dict[str, FieldDoc]) -> str:
-    """Where a place of a study file is explained."""
-    parts = [part for part in re.sub(r"\[\d*\]", "", name.strip().lower()).split(".") if part]
-    if parts[:1] == ["arms"]:
-        if parts == ["arms"]:
-            return "arms.NAME"
-        if parts[1] in _method_fragments() or (len(parts) == 2 and nearest(parts[1], _method_fragments())):
-            return ".".join(parts[1:])
-        own = parts[2:]
-        if own[:1] == ["methods"] and len(own) > 1:
-            return ".".join(own[1:])
-        path = ".".join(["arms.NAME", *own])
-        return path if path in known or not own else ".".join(["train", *own])
-    if parts[:1] == ["methods"] and len(parts) > 1:
-        return ".".join(parts[1:])
-    if parts[:2] == ["tune", "budget"] and len(parts) > 2 and parts[2] != "*":
-        return ".".join(["train", *parts[2:]])
-    if parts[:1] == ["profiles"] and len(parts) > 2:
-        return _as_documented(".".join(parts[2:]), known)
-    return ".".join(parts)
+def nearest_field(name: str) -> str:
+    """`` Did you mean 'train.lr'?`` for `lr`, `learning_rate` or `train.learning_rate`; empty where no field is near."""
+    last = name.rpartition(".")[2]
+    wanted = OTHER_NAMES.get(last, last)
+    ends: dict[str, str] = {}
+    for doc in field_docs():
+        ends.setdefault(doc.path.rpartition(".")[2], doc.path)
+    if wanted in ends and ends[wanted] != name:
+        return f" Did you mean '{ends[wanted]}'?"
+    return nearest(name, [doc.path for doc in field_docs()]) or nearest(last, ends)
 
 
-def _method_fragments() -> dict[str, Fragment]:
+def _documented(name: str) -> Iterator[str]:
+    """Where a place of a study file may be explained, the likeliest first."""
+    path = re.sub(r"\[\d*\]", "", name.strip().lower())
+    yield path
+    path = re.sub(r"^tune\.budget\.", "train.", re.sub(r"^profiles\.[^.]+\.", "", path))
+    yield path
+    methods, (arm, *settings) = method_names(), path.removeprefix("arms.").split(".")
+    if path.startswith("arms.") and (arm in methods or (nearest(arm, methods) and not settings)):
+        yield ".".join([arm, *settings])
+    else:
+        yield re.sub(r"^(arms\.[^.]+\.)?methods\.", "", path)
+        yield re.sub(r"^arms(\.[^.]+)?", "arms.NAME", path)
+        yield re.sub(r"^arms\.[^.]+\.", "train.", path)
+
+
+def _methods() -> dict[str, Fragment]:
     """The settings of each method, by name: in what order they were registered depends on what was imported first."""
-    found: dict[str, Fragment] = schema_root()["$defs"]["MethodUse"]["anyOf"][1]["properties"]
-    return dict(sorted(found.items()))
+    uses = schema_root()["$defs"].get("MethodUse", {"anyOf": [{}, {"properties": {}}]})
+    return dict(sorted(uses["anyOf"][1]["properties"].items()))
 
 
-def _collect(fragment: Fragment, prefix: str, docs: list[FieldDoc]) -> None:
-    required = set(fragment.get("required", ()))
+def _doc(path: str, allowed: str, default: str, help: str) -> FieldDoc:
+    return FieldDoc(path, allowed, default, help, EXAMPLES.get(path, ""))
+
+
+def _below(fragment: Fragment, prefix: str) -> Iterator[FieldDoc]:
     for name, raw in fragment.get("properties", {}).items():
-        part = resolved(raw)
-        path = f"{prefix}{name}"
+        part, path = resolved(raw), f"{prefix}{name}"
         if name == "arms":
-            _collect_arm(part["description"], docs)
+            yield from _arm(part["description"])
             continue
-        listed = [resolved(part["items"])] if path in LISTS else []
-        nested = listed or [option for option in alternatives(part) if option.get("properties")]
-        only_nested = bool(nested) and not listed and not any("oneOf" in option for option in alternatives(part))
-        default = "required" if name in required else "" if nested and "default" not in part else _default(part)
-        docs.append(
-            FieldDoc(
-                path,
-                "" if only_nested else allowed_text(part),
-                "" if isinstance(part.get("default"), dict) and nested else default,
-                part.get("description", ""),
-                EXAMPLES.get(path, ""),
-            )
-        )
-        if path in ANY_OF_TRAIN:
-            docs.append(FieldDoc(f"{path}.*", "", "", "Any field of `train`, for trials alone."))
+        is_list = path == "claims"  # its entries have fields of their own
+        options = [resolved(part["items"])] if is_list else list(alternatives(part))
+        nested = [option for option in options if option.get("properties")]
+        one_of_kinds = is_list or any("oneOf" in option for option in options)
+        allowed = allowed_text(part) if one_of_kinds or not nested else ""
+        default = "required" if name in fragment.get("required", ()) else _default(part, bool(nested))
+        yield _doc(path, allowed, default, part.get("description", ""))
+        if path == "tune.budget":
+            yield _doc(f"{path}.*", "", "", "Any field of `train`, for trials alone.")
             continue
         for option in nested:
-            _collect(option, f"{path}.", docs)
+            yield from _below(option, f"{path}.")
 
 
-def _collect_arm(description: str, docs: list[FieldDoc]) -> None:
+def _arm(description: str) -> Iterator[FieldDoc]:
     """What an arm has of its own; the fields of `train` are explained there."""
     definitions = schema_root()["$defs"]
-    docs.append(FieldDoc("arms.NAME", "a mapping", "required", description, EXAMPLES["arms.NAME"]))
+    yield _doc("arms.NAME", "a mapping", "required", description)
     for name, raw in definitions["Arm"]["properties"].items():
-        if name in definitions["Train"]["properties"]:
-            continue
-        part, path = resolved(raw), f"arms.NAME.{name}"
-        allowed = "a list of methods: names, or {NAME: {FIELD: VALUE}}" if name == "methods" else allowed_text(part)
-        default = "[]" if name == "methods" else _default(part)
-        docs.append(FieldDoc(path, allowed, default, part["description"], EXAMPLES.get(path, "")))
-    docs.append(FieldDoc("arms.NAME.*", "", "", "Any field of `train`, for this arm alone.", EXAMPLES["arms.NAME.*"]))
+        if name not in definitions["Train"]["properties"]:
+            part = resolved(raw)
+            is_methods = name == "methods"
+            allowed = "a list of methods: names, or {NAME: {FIELD: VALUE}}" if is_methods else allowed_text(part)
+            yield _doc(f"arms.NAME.{name}", allowed, "[]" if is_methods else _default(part), part["description"])
+    yield _doc("arms.NAME.*", "", "", "Any field of `train`, for this arm alone.")
 
 
-def _default(part: Fragment) -> str:
+def _default(part: Fragment, section: bool = False) -> str:
     value = part.get("default")
-    if isinstance(value, list):
-        return f"[{', '.join(map(word, value))}]"
-    return word(value)
+    if section and ("default" not in part or isinstance(value, dict)):
+        return ""
+    return f"[{', '.join(map(word, value))}]" if isinstance(value, list) else word(value)

@@ -16,20 +16,20 @@ import numpy as np
 from pydantic import ValidationError
 
 from fairtune.core.errors import DataError, FairtuneError, ModelError
-from fairtune.models.presets import parse_preset
 from fairtune.models.sources import check_model, require_here
 from fairtune.settings.few_labels import few_labels
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.metrics import METRICS
-from fairtune.study.places import absolute_folder, expanded
+from fairtune.study.arm_checks import is_preset
 from fairtune.study.schema import Study
+from fairtune.study.source import absolute_folder, expanded
 from fairtune.study.study_checks import Fault
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks import Task
 from fairtune.tasks.catalogue import task_names, unknown
 from fairtune.tasks.class_samples import require_per_class
 from fairtune.tasks.corpora import corpus_names
-from fairtune.tasks.definitions import ALIASES, DEFINITIONS
+from fairtune.tasks.definitions import ALIASES, CATALOGUE, TITLES
 from fairtune.tasks.descriptions import descriptions
 from fairtune.tasks.published import is_kept
 from fairtune.tasks.splits import fixed_sample
@@ -56,17 +56,16 @@ def absences(data: Mapping[str, Any], base: FilePath) -> Iterator[Fault]:
     """What is right but not on this machine, and cannot be fetched: published data, and models of the hub."""
     for field in ("task", "train_on"):
         wanted = ALIASES.get(name, name) if isinstance(name := data.get(field), str) else None
-        described = next((task for task in descriptions() if task.name == wanted), None) if wanted else None
-        if described is not None and described.availability.missing and not _is_kept(described.name):
-            yield (field,), f"'{name}': {'; '.join(described.availability.missing).removesuffix('.')}."
+        found = next((task for task in descriptions() if task.name == wanted), None) if wanted else None
+        if found is not None and found.availability.missing and not _is_kept(found.name):
+            yield (field,), f"'{name}': {'; '.join(found.availability.missing).removesuffix('.')}."
     if not any(input_problems(data, base)):
         yield from _models(data, base, require_here)
 
 
 def _is_kept(name: str) -> bool:
-    definition = next((task for task in DEFINITIONS if task.name == name), None)
     try:
-        return definition is not None and is_kept(definition)
+        return name in CATALOGUE and name != TITLES.name and is_kept(CATALOGUE[name])
     except DataError:
         return False
 
@@ -111,11 +110,8 @@ def _models(data: Mapping[str, Any], base: FilePath, check: Callable[[str], None
     named = {name: path for path, name in reversed(places.items()) if isinstance(name, str) and name}
     for name, path in named.items():
         try:
-            parse_preset(name)
-        except ModelError:
-            continue  # reported with the study's other fields
-        try:
-            check(absolute_folder(name, base) or name)
+            if not is_preset(name):  # presets are checked with the study's other fields
+                check(absolute_folder(name, base) or name)
         except (ModelError, OSError, ValueError) as error:
             yield path, str(error).removeprefix("model ")
 
@@ -133,43 +129,39 @@ def require_samples(study: Study, data: Task, metric: str) -> None:
         if few := few_labels(study.settings(arm).examples):
             where = "train" if getattr(own, "examples", None) is None else f"arms.{arm}"
             require_per_class(data.splits["train"], data.labels, few.per_class, f"{where}.examples")
-    compare, classes = study.compare, len(data.labels)
+    compare, classes, task = study.compare, len(data.labels), f"task '{data.name}'"
     if metric in compare.also:
         raise FairtuneError(
             f"compare.also: {metric} is the study's own metric, which has its verdicts anyway; remove it here."
         )
     if compare.threshold == "validation" and classes != 2:
         raise FairtuneError(
-            f"compare.threshold: a line is picked between two classes, and task '{data.name}' has {classes}; use half."
+            f"compare.threshold: a line is picked between two classes, and {task} has {classes}; use half."
         )
     low, high = METRICS[metric].bounds
     if compare.target is not None and not low <= compare.target <= high:
         allowed = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
-        percent = (
+        share = (
             f"; for {compare.target:g} % write {compare.target / 100:g}" if high == 1 < compare.target <= 100 else ""
         )
-        raise FairtuneError(f"compare.target: found {compare.target:g}; {metric} is {allowed}{percent}.")
+        raise FairtuneError(f"compare.target: found {compare.target:g}; {metric} is {allowed}{share}.")
     places = {claim.metric: "claims.metric" for claim in study.claims if claim.metric}
     places |= {metric: "metric" if study.metric else "task.metric", **dict.fromkeys(compare.also, "compare.also")}
     for name, place in places.items():
         needed = METRICS[name]
         if not needed.fits(classes):
             raise FairtuneError(
-                f"{place}: {name} is for {needed.classes}, and task '{data.name}' has {classes}; use {needed.instead}."
+                f"{place}: {name} is for {needed.classes}, and {task} has {classes}; use {needed.instead}."
             )
-        for split in ("validation", "test") if needed.ranks else ():
-            if name == metric or split == "test":
-                _require_two_classes(study, data, f"{place}: {name}", split)
-
-
-def _require_two_classes(study: Study, data: Task, named: str, split: str) -> None:
-    whole = data.splits[split]
-    for size in {study.settings(arm).sizes[split] for arm in study.arms}:
-        found = fixed_sample(whole, size)
-        seen = np.unique(found.labels)
-        if len(seen) < 2:
-            sample = "" if len(found) == len(whole) else f" sample of {size:,} examples of the"
-            raise FairtuneError(
-                f"{named} says how well classes are ranked, and the{sample} {split} split of task '{data.name}' has one class only "
-                f"('{data.labels[int(seen[0])]}', n = {len(found):,}); give it examples of another, or use accuracy."
-            )
+        splits = ["validation", "test"] if name == metric else ["test"]
+        sizes = {split: {study.settings(arm).sizes[split] for arm in study.arms} for split in splits if needed.ranks}
+        for split, size in ((split, size) for split, own in sizes.items() for size in own):
+            whole = data.splits[split]
+            found = fixed_sample(whole, size)
+            seen = np.unique(found.labels)
+            if len(seen) < 2:
+                sample = "" if len(found) == len(whole) else f" sample of {size:,} examples of the"
+                raise FairtuneError(
+                    f"{place}: {name} says how well classes are ranked, and the{sample} {split} split of {task} has one class "
+                    f"only ('{data.labels[int(seen[0])]}', n = {len(found):,}); give it examples of another, or use accuracy."
+                )

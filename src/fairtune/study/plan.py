@@ -1,47 +1,34 @@
 """The plan: a study expanded into runs, in the order they will happen, hashed before the first of them.
 
-`expand` makes the study whole: controls, tuned choices, a copy, lengths, matched controls. `plan` gives its runs.
+`expand` makes the study whole, `plan` gives its runs, and `make_plan` does both.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from fairtune.core import __version__
 from fairtune.core.cautions import Caution
 from fairtune.core.plugin_files import Plugin
 from fairtune.core.plugins import plugin_of
-from fairtune.core.version import __version__
 from fairtune.methods.registry import method_plugin
 from fairtune.models.attention_layouts import registered_layouts
 from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples
 from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
-from fairtune.study.added_arms import (
-    add_matched_controls,
-    arm_line,
-    copy_seeds,
-    missing_controls,
-    with_controls,
-    with_copy,
-)
-from fairtune.study.audit import (
-    ArmSettings,
-    Difference,
-    arm_settings,
-    find_controls,
-    find_differences,
-    find_primaries,
-)
-from fairtune.study.cautions import find_cautions, require_allowed
-from fairtune.study.inputs import FullStudy, find_inputs
+from fairtune.study.added_arms import copy_seeds, trained_study
+from fairtune.study.audit import ArmSettings, Difference, arm_settings, find_differences, find_primaries
+from fairtune.study.cautions import find_cautions
+from fairtune.study.expand import FullStudy, expand, fair_controls, find_inputs
 from fairtune.study.run_spec import RunSettings, RunSpec, hash_of
 from fairtune.study.schema import Study
-from fairtune.study.trials import Trial, Tuned, tuned_study
+from fairtune.study.trials import Trial, Tuned, find_trials, trial_study
 
 PROTOCOL = 5
 """Raised whenever the same settings would train differently; part of every signature.
@@ -76,7 +63,7 @@ class Plan(FullStudy):
     @property
     def plugins(self) -> tuple[Plugin, ...]:
         """Those that a method or the task of some run comes from."""
-        return all_plugins(self.study)
+        return self.runs[0].plugins
 
     @property
     def samples(self) -> tuple[SharedSample, ...]:
@@ -166,40 +153,6 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
     return plan(expand(study, tuned), force)
 
 
-def expand(study: Study, tuned: Tuned | None = None) -> FullStudy:
-    """The study with the arms that it asks for, the settings that its arms chose, and numbers for its lengths."""
-    missing = missing_controls(study)
-    lines = {arm: arm_line(study, arm, name) for arm, name in missing.items()}
-    if study.controls:
-        study = with_controls(study, missing)
-    if tuned is not None:
-        study = tuned_study(study, tuned.choices)
-    study, copy = with_copy(study)
-    added = {missing[arm]: line for arm, line in lines.items()} if study.controls else {}
-    full = replace(find_inputs(study), missing=lines, added=added, copy=copy, tuned=tuned)
-    if tuned is None:
-        return full
-    primaries = find_primaries(_controls(full, arm_settings(full.study, full.models)), study.compare.to)
-    study, matched, partners = add_matched_controls(full.study, primaries, copy)
-    origin = {arm: partners.get(arm, arm) for arm in study.arms}
-    return replace(
-        full,
-        study=study,
-        models={arm: full.models[origin[arm]] for arm in study.arms},
-        examples={arm: full.examples[origin[arm]] for arm in study.arms},
-        added={**added, **{name: arm_line(study, name, name) for name in partners}},
-        matched=matched,
-        partners=partners,
-    )
-
-
-def _controls(full: FullStudy, arms: Mapping[str, ArmSettings]) -> dict[str, str | None]:
-    """Each arm's control: that of a copy is what it copies, and a matched control has none."""
-    reference = full.study.compare.to
-    found = find_controls(arms, reference) | dict.fromkeys(full.partners)
-    return found if full.copy is None else {**found, full.copy: reference}
-
-
 def plan(full: FullStudy, force: bool = False) -> Plan:
     """The runs of a whole study, its audit, and what to know before the first run.
 
@@ -208,23 +161,21 @@ def plan(full: FullStudy, force: bool = False) -> Plan:
     """
     study, reference = full.study, full.study.compare.to
     arms = arm_settings(study, full.models, full.partners)
-    controls = _controls(full, arms)
+    controls = fair_controls(full, arms)
     primaries = find_primaries(controls, reference)
     judged = {arm: own for arm, own in arms.items() if arm not in full.partners}
-    cautions = require_allowed(find_cautions(full, judged, primaries), force)
-    settings = run_settings(full)
-    hashed: dict[str, Any] = {
+    cautions = find_cautions(full, judged, primaries, force)
+    settings = _run_settings(full)
+    hashed = {
         "runs": [[arm, seed, found.as_json()] for (arm, seed), found in settings.items()],
         "order": study.order,
         "compare": _compared(study),
+        **({"tuning": full.tuned.plan} if full.tuned is not None and study.tune is not None else {}),
     }
-    if full.tuned is not None and study.tune is not None:
-        hashed["tuning"] = full.tuned.plan
-    plan_hash = hash_of(hashed)
     return Plan(
         **vars(full),
-        runs=plan_runs(full, settings, plan_hash),
-        hash=plan_hash,
+        runs=_runs(full, settings, hash_of(hashed)),
+        hash=hash_of(hashed),
         arms=arms,
         controls=controls,
         primaries=primaries,
@@ -233,47 +184,111 @@ def plan(full: FullStudy, force: bool = False) -> Plan:
     )
 
 
-def run_settings(full: FullStudy, **more: Any) -> dict[tuple[str, int], RunSettings]:
-    """What decides each run, by arm and seed.
+def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:
+    """The plan of trials: a study of its own, whose runs are scored on validation alone."""
+    full = replace(find_inputs(trial_study(study, trials)), notes=(), lengths=())
+    settings = _run_settings(full, trial=True)
+    plan_hash = hash_of({"trials": [[arm, seed, found.as_json()] for (arm, seed), found in settings.items()]})
+    alone: dict[str, str | None] = dict.fromkeys(full.study.arms)
+    return Plan(
+        **vars(full),
+        runs=_runs(full, settings, plan_hash),
+        hash=plan_hash,
+        arms=arm_settings(full.study, full.models),
+        controls=alone,
+        primaries=alone,
+        trials={trial.name: trial for trial in trials},
+    )
+
+
+@dataclass(frozen=True)
+class TuningCost:
+    """What the trials of a study will take, borrowed ones not counted.
 
     Args:
-        more: settings that all of them have.
+        trials: of each arm.
+        runs: of all trials.
+        steps: optimizer steps of all trials of each arm.
     """
-    study = full.study
-    shared = {arm: _settings(full, arm) | more for arm in study.arms}
+
+    trials: dict[str, int]
+    runs: int
+    steps: dict[str, int]
+
+
+def find_tuning_cost(plan: Plan) -> TuningCost | None:
+    """What the trials of a plan's study will take; None where it has none. Borrowing adds at most one trial per rival."""
+    arms = {name: arm for name, arm in plan.study.arms.items() if name != plan.copy}
+    study = trained_study(plan.study.model_copy(update={"arms": arms}))
+    if study.tune is None:
+        return None
+    trials, steps = make_trial_plan(study, find_trials(study, plan.task.metric, {})), Counter[str]()
+    for run in trials.runs:
+        steps[trials.trials[run.arm].arm] += run.steps
+    return TuningCost(dict(Counter(trial.arm for trial in trials.trials.values())), len(trials.runs), dict(steps))
+
+
+def _run_settings(full: FullStudy, trial: bool | None = None) -> dict[tuple[str, int], RunSettings]:
+    """What decides each run, by arm and seed."""
+    study, task, tokenizer = full.study, full.task, full.tokenizer
     others = copy_seeds(study.seeds) if full.copy else {}
+    kind = {"kind": TEXT} if task.kind == TEXT else {}
     found = {}
     for arm in study.arms:
-        resampled = is_resampled(study.settings(arm).examples)
+        train, learner, pairs, model = study.settings(arm), study.learner(arm), study.pairs(arm), full.models[arm]
+        unused = UNUSED[task.kind] | train.unstated
+        if learner is not None:
+            unused |= {name for name in type(train).model_fields if not learner.uses(name)}
+        settings: dict[str, Any] = {
+            "protocol": PROTOCOL,
+            "task": {"name": task.name, "fingerprint": task.fingerprint, "metric": task.metric, **kind},
+            "train": train.model_dump(mode="json", exclude=unused),
+            "methods": [use.as_json() for use in study.methods(arm)],
+        }
+        if study.uses_model(arm):
+            settings["model"] = {"name": model.name, "identity": model.identity}
+            if tokenizer is not None:
+                settings["tokenizer"] = {"name": tokenizer.name, "identity": tokenizer.identity}
+        if learner is not None:
+            settings["learner"] = {**learner.identity(), **({} if pairs is None else {"pairs": pairs})}
+        if plugins := _plugins(study, arm):
+            settings["plugins"] = [plugin.identity() for plugin in plugins]
+        if trial is not None:
+            settings["trial"] = trial
         for seed in study.seeds:  # a sample is drawn by the study's seed, so that all arms share it, a copy too
-            sample = {"sample": seed} if resampled else {}
-            found[arm, seed] = RunSettings(**shared[arm], seed=others[seed] if arm == full.copy else seed, **sample)
+            sample = {"sample": seed} if is_resampled(train.examples) else {}
+            found[arm, seed] = RunSettings(**settings, seed=others[seed] if arm == full.copy else seed, **sample)
     return found
 
 
-def plan_runs(full: FullStudy, found: Mapping[tuple[str, int], RunSettings], plan_hash: str) -> tuple[RunSpec, ...]:
+def _runs(full: FullStudy, found: Mapping[tuple[str, int], RunSettings], plan_hash: str) -> tuple[RunSpec, ...]:
     """The runs in the order in which they will happen."""
-    study, task = full.study, full.task
+    study, task, tokenizer = full.study, full.task, full.tokenizer
     shared = {
         "plan": plan_hash,
         "study": study.study,
         "data": study.data(),
-        "tokenizer": full.tokenizer,
+        "tokenizer": tokenizer,
         "prompts": study.prompts,
         "attention": registered_layouts(),
-        "plugins": all_plugins(study),
+        "plugins": tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm))),
         "checkpoint_every": study.execution.checkpoint_every,
         "save_model": study.execution.save_model,
     }
-    steps = {arm: full.steps(arm) for arm in study.arms}
+    steps, learned = {arm: full.steps(arm) for arm in study.arms}, dict[str, str]()
+    for arm in study.arms:
+        learner, model = study.learner(arm), full.models[arm]
+        learned[arm] = f"|learner:{learner.name}.{learner.version}" if learner else ""
+        if study.uses_model(arm):
+            learned[arm] += f"|model:{model.name}@{model.identity[:8]}"
+            learned[arm] += f"|tokenizer:{tokenizer.identity[:8]}" if tokenizer else ""
+        learned[arm] += "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
-        settings = found[arm, seed]
-        key = hash_of(settings.as_json())
-        labels = "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
+        key = hash_of(found[arm, seed].as_json())
         signature = (
             f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
-            f"{_learned(full, arm)}{labels}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
+            f"{learned[arm]}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
         )
         runs.append(
             RunSpec(
@@ -282,7 +297,7 @@ def plan_runs(full: FullStudy, found: Mapping[tuple[str, int], RunSettings], pla
                 block=block,
                 arm=arm,
                 seed=seed,
-                settings=settings,
+                settings=found[arm, seed],
                 key=key,
                 signature=signature,
                 steps=steps[arm],
@@ -292,63 +307,19 @@ def plan_runs(full: FullStudy, found: Mapping[tuple[str, int], RunSettings], pla
     return tuple(runs)
 
 
-def _settings(full: FullStudy, arm: str) -> dict[str, Any]:
-    """What decides the runs of an arm besides the seed."""
-    study, task, model, tokenizer = full.study, full.task, full.models[arm], full.tokenizer
-    train, learner, pairs = study.settings(arm), study.learner(arm), study.pairs(arm)
-    unused = UNUSED[task.kind] | train.unstated
-    if learner is not None:
-        unused |= {name for name in type(train).model_fields if not learner.uses(name)}
-    kind = {"kind": TEXT} if task.kind == TEXT else {}
-    settings: dict[str, Any] = {
-        "protocol": PROTOCOL,
-        "task": {"name": task.name, "fingerprint": task.fingerprint, "metric": task.metric, **kind},
-        "train": train.model_dump(mode="json", exclude=unused),
-        "methods": [use.as_json() for use in study.methods(arm)],
-    }
-    if study.uses_model(arm):
-        settings["model"] = {"name": model.name, "identity": model.identity}
-        if tokenizer is not None:
-            settings["tokenizer"] = {"name": tokenizer.name, "identity": tokenizer.identity}
-    if learner is not None:
-        settings["learner"] = {**learner.identity(), **({} if pairs is None else {"pairs": pairs})}
-    if plugins := _plugins(study, arm):
-        settings["plugins"] = [plugin.identity() for plugin in plugins]
-    return settings
-
-
-def _learned(full: FullStudy, arm: str) -> str:
-    """What an arm learns with, as signatures have it."""
-    learner, model, tokenizer = full.study.learner(arm), full.models[arm], full.tokenizer
-    found = f"|learner:{learner.name}.{learner.version}" if learner else ""
-    if full.study.uses_model(arm):
-        found += f"|model:{model.name}@{model.identity[:8]}"
-        found += f"|tokenizer:{tokenizer.identity[:8]}" if tokenizer else ""
-    return found
-
-
 def _compared(study: Study) -> dict[str, Any]:
     """What verdicts compare; newer fields are left out while they have their defaults, so that hashes of older plans stay."""
-    found = study.compare.model_dump(mode="json")
     usual: dict[str, Any] = {"target_loss": None, "target": None, "also": [], "threshold": "half"}
+    found = study.compare.model_dump(mode="json")
     return {name: value for name, value in found.items() if name not in usual or value != usual[name]}
-
-
-def all_plugins(study: Study) -> tuple[Plugin, ...]:
-    """Those that a method or the task of some run comes from."""
-    return tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm)))
 
 
 def _plugins(study: Study, arm: str) -> list[Plugin]:
     """The plug-ins that an arm's methods and the task come from: other code is another run."""
     tasks = [name for name in (study.task, study.train_on) if isinstance(name, str)]
-    found = [task_plugin(name) for name in tasks] + [method_plugin(use.name) for use in study.methods(arm)]
+    found = [plugin_of("task", name) or plugin_of("task", name.partition("/")[0]) for name in tasks]
+    found += [method_plugin(use.name) for use in study.methods(arm)]
     return list(dict.fromkeys(plugin for plugin in found if plugin is not None))
-
-
-def task_plugin(name: str) -> Plugin | None:
-    """The plug-in that a task comes from; `name/part` is a part of the task `name`."""
-    return plugin_of("task", name) or plugin_of("task", name.partition("/")[0])
 
 
 def _ordered(study: Study, plan_hash: str) -> Iterable[tuple[int, str, int]]:

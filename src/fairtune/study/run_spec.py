@@ -91,6 +91,7 @@ class RunSpec(Frozen):
         attention: layouts that the user registered, for the worker to know them too.
         plugins: what the worker loads first.
         folder: that it is recorded in; empty until the plan is run.
+        smoke: whether it is only tried for two steps, and not recorded.
     """
 
     plan: str
@@ -112,6 +113,7 @@ class RunSpec(Frozen):
     checkpoint_every: int | str
     save_model: bool
     folder: str = ""
+    smoke: bool = False
 
     @property
     def name(self) -> str:

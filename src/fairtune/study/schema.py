@@ -42,27 +42,17 @@ from fairtune.settings.values import (
     LONGEST_NAME,
     LONGEST_TEXT,
     MOST_ARMS,
-    MOST_METHODS,
     ArmName,
     Name,
     Section,
     Seeds,
     Whole,
+    listed,
 )
 from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
 
-MOST_PROMPTS, LONGEST_PROMPT, MOST_PROFILES, MOST_PLUGINS = 100, 10_000, 50, 50
-MOST_PAIRS, MOST_CLAIMS, MOST_NOTES, LONGEST_NOTE = 1000, 100, 100, 10_000
-Note = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_NOTE), Field(title="a text")
-]
-Notes = Annotated[
-    tuple[Note, ...],
-    BeforeValidator(
-        lambda value: [value] if isinstance(value, str) else value,
-        json_schema_input_type=Note | Annotated[list[Note], Field(max_length=MOST_NOTES)],
-    ),
-]
+MOST_PROFILES = 50
+Note = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), Field(title="a text")]
 TaskName = Annotated[str, Field(max_length=LONGEST_TEXT, title="a name")]
 
 
@@ -74,7 +64,7 @@ class _ArmBase(Section):
 
     methods: tuple[Method, ...] = Field(
         (),
-        max_length=MOST_METHODS,
+        max_length=32,
         description="Changes to how the model is trained, applied in this order; if absent, those of the named arm "
         "that `preset` or else the arm's own name says.",
     )
@@ -89,7 +79,7 @@ class _ArmBase(Section):
     pairs: Whole | None = Field(
         None,
         ge=1,
-        le=MOST_PAIRS,
+        le=1000,
         description=f"Of setfit: pairs of the same class, and as many of different classes, that a pass has for each training "
         f"example; {PAIRS} if absent.",
     )
@@ -147,10 +137,9 @@ class Study(Section):
     seeds: Seeds = Field(
         (0, 1, 2, 3, 4), description="How many seeds, or a list of them; each arm runs once with each."
     )
-    prompts: tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_PROMPT)], ...] | None = Field(
+    prompts: tuple[Annotated[str, Field(min_length=1)], ...] | None = Field(
         None,
         min_length=1,
-        max_length=MOST_PROMPTS,
         description="Texts that the language models of all arms go on with in the report; null takes the beginnings of some "
         "validation texts.",
     )
@@ -184,13 +173,11 @@ class Study(Section):
     compare: Compare = Field(Compare(), description="What the verdicts compare.")
     claims: tuple[Claim, ...] = Field(
         (),
-        max_length=MOST_CLAIMS,
         description="What is claimed of the arms, each answered at the top of the report: supported, contradicted, not separable, "
         "implausible or not yet run. They change no run; one that is written after results are known is marked so.",
     )
-    notes: Notes = Field(
+    notes: Annotated[tuple[Note, ...], BeforeValidator(listed, Note | list[Note])] = Field(
         (),
-        max_length=MOST_NOTES,
         description="Findings and problems in your own words, shown as such in the report: a text, or a list of texts. They "
         "are not part of the plan, so they can be written when the results are known: run the study again, and no run is repeated.",
     )
@@ -207,9 +194,8 @@ class Study(Section):
         description="Send the study's ledger to trackers while it runs, as `fairtune track` does: a list of trackers, or each with "
         "its settings.",
     )
-    plugins: tuple[Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)], ...] = Field(
+    plugins: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         (),
-        max_length=MOST_PLUGINS,
         description="Python modules that add methods or tasks: a file or a folder beside this file, such as my_module, or one that "
         "Python can import. They are run as soon as the study is read.",
     )

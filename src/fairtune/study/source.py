@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from fairtune.core.errors import (
-    FairtuneError,
-    nearest,
-    one_of,
-    shown,
-)
+from fairtune.core.errors import FairtuneError, nearest, one_of, shown
 from fairtune.core.files import read_regular
-from fairtune.study.plain_data import plain_copy
-from fairtune.study.problems import Problem, StudyError
+from fairtune.study.problems import Problem, StudyError, dotted
 from fairtune.study.shipped_files import given_or_shipped
 from fairtune.study.yaml_tree import MOST_CHARACTERS, Path, YamlProblem, parse_yaml
+
+_UNWRITABLE = re.compile(r"[\x00\ud800-\udfff]")
+"""What no path and no encoding takes."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Written:
     """A study as it was written.
 
     Args:
-        places: where each value stands.
+        places: where each value stands: a line of the file, or an option.
         label: what messages call it.
         base: where relative paths start.
         removed: arms that an override took out, each with that option and what it was.
@@ -40,6 +39,14 @@ class Written:
     def copy(self) -> Written:
         """One that may be changed."""
         return replace(self, data=plain_copy(self.data), places=dict(self.places), removed=dict(self.removed))
+
+    def where(self, path: Path) -> str:
+        """Where a value stands, or what it is part of."""
+        known = (self.places[path[:length]] for length in range(len(path), -1, -1) if path[:length] in self.places)
+        return next(known, self.label)
+
+    def problem(self, path: Path, message: str) -> Problem:
+        return Problem(self.where(path), dotted(path), message)
 
 
 StudySource = str | FilePath | Mapping[str, Any] | Written
@@ -59,8 +66,8 @@ def read_source(source: StudySource, kind: str = "study") -> Written:
     if isinstance(source, Mapping):
         try:
             return Written(plain_copy(dict(source)), {}, kind, FilePath.cwd())
-        except ValueError as error:
-            raise StudyError([Problem(kind, "", str(error))]) from None
+        except RecursionError:
+            raise StudyError([Problem(kind, "", "nested too deeply, perhaps in itself")]) from None
     file = given_or_shipped(FilePath(source))
     try:
         tree = parse_yaml(_text(file, kind))
@@ -68,9 +75,8 @@ def read_source(source: StudySource, kind: str = "study") -> Written:
         raise StudyError([Problem(f"{file}:{problem.line}", "", f"not valid YAML: {problem.message}")]) from None
     if not isinstance(tree.data, dict):
         found = "nothing" if tree.data is None else shown(tree.data)
-        raise StudyError(
-            [Problem(str(file), "", f"found {found}; a {kind} file is a mapping that starts with '{kind}: NAME'")]
-        )
+        message = f"found {found}; a {kind} file is a mapping that starts with '{kind}: NAME'"
+        raise StudyError([Problem(str(file), "", message)])
     places = {path: f"{file}:{line}" for path, line in tree.lines.items()}
     return Written(tree.data, places, str(file), file.resolve().parent)
 
@@ -88,3 +94,44 @@ def _text(file: FilePath, kind: str) -> str:
         raise FairtuneError(f"{file}: cannot be read: {error.strerror}.") from None
     except ValueError:
         raise FairtuneError(f"{shown(str(file))}: no file has such a name.") from None
+
+
+def plain_copy(value: Any) -> Any:
+    """The data with mappings and lists of its own, so that changing one place changes no other."""
+    if isinstance(value, dict):
+        return {key: plain_copy(part) for key, part in value.items()}
+    if type(value) in (list, tuple):
+        return [plain_copy(part) for part in value]
+    return value
+
+
+def faults(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """What in the data could not stand in a study file, and where: texts that no file can hold."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            unfit = isinstance(key, str) and _UNWRITABLE.search(key)
+            if unfit:
+                yield path, f"the key {shown(key)} has {unfit[0]!r}, which no file can hold; remove it"
+            else:
+                yield from faults(part, (*path, key))
+    elif isinstance(value, list | tuple):
+        for position, part in enumerate(value):
+            yield from faults(part, (*path, position))
+    elif isinstance(value, str) and (unfit := _UNWRITABLE.search(value)):
+        yield path, f"found {shown(value)}, which has {unfit[0]!r}, which no file can hold; remove it"
+
+
+def absolute_folder(given: Any, base: FilePath) -> str | None:
+    """A folder's whole path, which starts at the study file if it is relative; None for what is not a folder."""
+    with contextlib.suppress(OSError, ValueError):  # a folder above it may not be looked into, or none has such a name
+        if isinstance(given, str) and (given.startswith((".", "~/", "/")) or (base / expanded(given)).is_dir()):
+            return str((base / expanded(given)).resolve())
+    return None
+
+
+def expanded(given: str) -> FilePath:
+    """With the home folder for `~`; as it is, where that has none."""
+    try:
+        return FilePath(given).expanduser()
+    except RuntimeError:
+        return FilePath(given)

@@ -1,28 +1,82 @@
-"""A first study: with controls, simple baselines and a comment on every line that one may want to change."""
+"""A first study, of the user's own file or of a task: with controls, simple baselines and a comment on what one may change."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from fairtune.core.printable import printable
 from fairtune.settings.values import LONGEST_NAME
 
+if TYPE_CHECKING:
+    from fairtune.tasks.column_choice import ColumnChoice
+    from fairtune.tasks.reading.file_facts import FileFacts
+    from fairtune.tasks.task import Task
+
 SCHEMA_FILE = "fairtune-study.schema.json"
 LONG_TEXTS, LONG_INPUT = 700, 256
 """Characters on average from which texts are long, and the tokens that they are then cut at: attention is paid by the square."""
 UNBALANCED = 2.0
 """From so many times as many examples of the largest class as of the smallest, accuracy flatters those who ignore the latter."""
-SMALL, MIDDLE, LARGE = 500, 2_000, 20_000
-"""Training examples."""
-QUICK = 500
-"""Training examples of a short trial."""
-CLASSES_SHOWN = 6
+SMALL, MIDDLE, LARGE, QUICK = 500, 2_000, 20_000, 500
+"""Training examples, and those of a short trial."""
+HELD_OUT = 0.3
+"""Share of a file's rows that is not trained on."""
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+CLASSES_SHOWN, MOST_TEXTS = 6, 1000
+WEIGHTED = "weighted: {lr: 1e-4, methods: [{weighted_ce: {weights: balanced}}]}  # small classes count as much"
+SMOOTHED = "smoothing: {lr: 1e-4, methods: [{label_smoothing: {smoothing: 0.1}}]}  # less sure of its training labels"
+STUDY = """\
+# yaml-language-server: $schema={schema}
+# A study of {source}, written by `fairtune init`. Change what you like; `fairtune help study` explains every field.
+#   fairtune plan {called}   # what will run, and what it can show
+#   fairtune run {called}    # Ctrl-C saves, the same command goes on
+
+study: {name}  # its runs are kept under this name
+
+{task}
+
+model: minilm  # small and embedded; or a folder, or a hub id such as google-bert/bert-base-uncased
+train:
+  epochs: {epochs}  # passes over about {trained:,} training examples
+  batch_size: {batch_size}
+  max_length: {length}
+seeds: 5  # each arm runs once with each; three are the least for a verdict
+
+arms:
+  # Ways to train. An arm with a method is compared with the arm that has the same settings and no method: its control.
+  baseline: {{lr: 1e-4}}  # suits small models; one as large as BERT wants 2e-5, in every arm
+  baseline-fast: {{lr: 3e-4}}  # no method, another learning rate: is what a method gains more than a better rate would?
+  {method}
+  layerwise: {{lr: 1e-4, methods: [{{layerwise_lr: {{decay: 0.95}}}}]}}  # lower layers learn less. `fairtune methods` lists more
+  # Simple baselines, in seconds: what a method has to beat to be worth its cost.
+  majority: {{}}
+  tfidf: {{}}
+  linear-probe: {{}}
+
+compare:
+  to: baseline
+  margin: 1.5%  # a loss that would not matter to you; it is what "not inferior" is judged by
+
+# Let every arm choose its own learning rate on validation first:
+# tune: {{space: {{lr: [3e-5, 1e-4, 3e-4]}}, trials: 3, seeds: 2}}
+# Also time the arms against each other:
+# time: true
+
+profiles:
+  quick:  # `--profile quick`: does everything work? Too little to learn much from, or to judge by
+    study: {quick}
+    train: {{epochs: 2, batch_size: 16, examples: {examples}, eval_examples: 300}}
+    seeds: 3
+"""
 
 
 @dataclass(frozen=True)
@@ -35,90 +89,112 @@ class Starter:
         classes: how often each label occurs, the most frequent first.
         trained: training examples, about.
         mean_length: characters of an example.
+        lines: what was seen in the data, and what was taken for what.
+        json: the same as data.
     """
 
-    name: str
     source: str
     task: str
     classes: Mapping[str, int]
     trained: int
     mean_length: float
+    lines: list[str]
+    json: dict[str, Any]
 
-    def text(self, called: str) -> str:
-        """What the study file says.
-
-        Args:
-            called: the name of the file.
-        """
-        parts = [self._head(shlex.quote(called)), self.task, self._settings(), self._arms(), self._ending()]
-        return "\n".join(parts) + "\n"
-
-    def _head(self, called: str) -> str:
-        source, called = printable(self.source), printable(called)
-        return f"""\
-# yaml-language-server: $schema={SCHEMA_FILE}
-# A study of {source}, written by `fairtune init`. Change what you like; `fairtune help study` explains every field.
-#   fairtune plan {called}   # what will run, and what it can show
-#   fairtune run {called}    # Ctrl-C saves, the same command goes on
-
-study: {yaml_word(self.name)}  # its runs are kept under this name
-"""
-
-    def _settings(self) -> str:
-        trained = self.trained
-        epochs = 10 if trained < SMALL else 5 if trained < MIDDLE else 3 if trained < LARGE else 1
-        batch_size = 16 if trained < MIDDLE else 32
-        length, why = "auto", "tokens; auto covers 95 % of the texts"
+    def text(self, name: str, file: Path) -> str:
+        """What the study file says."""
+        trained, length = self.trained, "auto  # tokens; auto covers 95 % of the texts"
         if self.mean_length > LONG_TEXTS:
-            length, why = (
-                str(LONG_INPUT),
-                "tokens; longer texts are cut, and `fairtune data lengths` shows what that costs",
-            )
-        return f"""
-model: minilm  # small and embedded; or a folder, or a hub id such as google-bert/bert-base-uncased
-train:
-  epochs: {epochs}  # passes over about {trained:,} training examples
-  batch_size: {batch_size}
-  max_length: {length}  # {why}
-seeds: 5  # each arm runs once with each; three are the least for a verdict
-"""
+            length = f"{LONG_INPUT}  # tokens; longer texts are cut, and `fairtune data lengths` shows what that costs"
+        return STUDY.format(
+            schema=SCHEMA_FILE,
+            source=printable(self.source),
+            called=printable(shlex.quote(file.name)),
+            name=_word(name),
+            task=self.task,
+            epochs=10 if trained < SMALL else 5 if trained < MIDDLE else 3 if trained < LARGE else 1,
+            trained=trained,
+            batch_size=16 if trained < MIDDLE else 32,
+            length=length,
+            method=WEIGHTED if _is_unbalanced(self.classes) else SMOOTHED,
+            quick=_word(f"{name[: LONGEST_NAME - 6]}-quick"),
+            examples=min(QUICK, trained),
+        )
 
-    def _arms(self) -> str:
-        if is_unbalanced(self.classes):
-            method = (
-                "  weighted: {lr: 1e-4, methods: [{weighted_ce: {weights: balanced}}]}  # small classes count as much"
-            )
-        else:
-            method = "  smoothing: {lr: 1e-4, methods: [{label_smoothing: {smoothing: 0.1}}]}  # less sure of its training labels"
-        return f"""\
-arms:
-  # Ways to train. An arm with a method is compared with the arm that has the same settings and no method: its control.
-  baseline: {{lr: 1e-4}}  # suits small models; one as large as BERT wants 2e-5, in every arm
-  baseline-fast: {{lr: 3e-4}}  # no method, another learning rate: is what a method gains more than a better rate would?
-{method}
-  layerwise: {{lr: 1e-4, methods: [{{layerwise_lr: {{decay: 0.95}}}}]}}  # lower layers learn less. `fairtune methods` lists more
-  # Simple baselines, in seconds: what a method has to beat to be worth its cost.
-  majority: {{}}
-  tfidf: {{}}
-  linear-probe: {{}}"""
 
-    def _ending(self) -> str:
-        examples = min(QUICK, self.trained)
-        return f"""
-compare:
-  to: baseline
-  margin: 1.5%  # a loss that would not matter to you; it is what "not inferior" is judged by
+def task_starter(task: Task) -> Starter:
+    """A study of a task of the catalogue."""
+    train = task.splits["train"]
+    counts = {task.labels[number]: count for number, count in Counter(train.labels.tolist()).most_common()}
+    texts = [train.texts[place] for place in range(min(len(train), MOST_TEXTS))]
+    mean_length = sum(len(part) for text in texts for part in text) / max(len(texts), 1)
+    rows = {name: len(split) for name, split in task.splits.items()}
+    shown = ", ".join(f"{name} {count:,}" for name, count in rows.items())
+    lines = [
+        f"{task.name}: {shown}; {mean_length:,.0f} characters on average",
+        f"  {_classes_text(counts)}; selected and reported by {task.metric}",
+    ]
+    written = f"task: {_word(task.name)}  # {_classes_text(counts)}; `fairtune tasks` lists others"
+    answer = {"task": task.name, "rows": rows, "labels": counts, "metric": task.metric}
+    return Starter(f"the task {task.name}", written, counts, len(train), mean_length, lines, answer)
 
-# Let every arm choose its own learning rate on validation first:
-# tune: {{space: {{lr: [3e-5, 1e-4, 3e-4]}}, trials: 3, seeds: 2}}
-# Also time the arms against each other:
-# time: true
 
-profiles:
-  quick:  # `--profile quick`: does everything work? Too little to learn much from, or to judge by
-    study: {yaml_word(f"{self.name[: LONGEST_NAME - 6]}-quick")}
-    train: {{epochs: 2, batch_size: 16, examples: {examples}, eval_examples: 300}}
-    seeds: 3"""
+def file_starter(
+    file: Path, facts: FileFacts, columns: ColumnChoice, classes: Mapping[str, int], encoding: str | None, out: Path
+) -> Starter:
+    """A study of the user's own file.
+
+    Args:
+        classes: how often each label occurs, the most frequent first.
+        encoding: of the file, where the user said it.
+        out: the study file, where its paths start.
+    """
+    texts, shown = list(map(_word, columns.text)), _classes_text(classes)
+    unlabelled = facts.columns[columns.label].missing
+    mean_length = sum(facts.columns[name].mean_length for name in columns.text)
+    relative = Path(os.path.relpath(file.resolve(), out.parent.resolve())).as_posix()
+    task = [
+        "task:",
+        f"  name: {_word(study_name(file))}",
+        f"  train: {_word(f'./{relative}' if relative.startswith('~') else relative)}  # a tenth is held out to select by, a "
+        "fifth to report",
+        "  # test: other.csv  # rows to report instead of that fifth, if you have some that nobody has seen",
+        f"  text: {texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}",
+        f"  label: {_word(columns.label)}  # {shown}",
+    ]
+    if len({re.fullmatch(r"[+-]?[0-9]*\.?[0-9]*", name) is None for name in classes}) > 1:
+        task.append(f"  labels: [{', '.join(map(_word, classes))}]  # some are numbers, some are not")
+    if encoding:
+        task.append(f"  encoding: {_word(encoding)}")
+    if unlabelled:
+        task.append(f"  unlabelled: skip  # {unlabelled:,} rows have no label; `refuse` stops at them")
+    fair = "accuracy  # or macro_f1, roc_auc, log_loss ..."
+    if _is_unbalanced(classes):
+        fair = "macro_f1  # the classes are of unequal size, and accuracy would hardly see the small ones"
+    task += [f"  metric: {fair}", "dedupe: true  # no training on what is tested, nor twice on the same text"]
+    rows = f"{facts.rows:,} rows" if facts.whole else f"the first {facts.rows:,} rows"
+    form = f", separated by {DELIMITERS.get(facts.delimiter, facts.delimiter)}" if facts.delimiter else ""
+    lines = [
+        f"{file}: {rows}, {len(facts.columns)} columns{form}",
+        f"  text   {' and '.join(columns.text)} ({columns.why_text}): {mean_length:,.0f} characters on average",
+        f"  label  {columns.label} ({columns.why_label}): {shown}",
+        *([f"  {unlabelled:,} rows have no label and are skipped (`unlabelled: skip`)."] if unlabelled else []),
+    ]
+    answer = {
+        "rows": facts.rows,
+        "all_rows": facts.whole,
+        "format": facts.format,
+        "delimiter": facts.delimiter,
+        "encoding": facts.encoding,
+        "columns": list(facts.columns),
+        "text": list(columns.text),
+        "label": columns.label,
+        "why": {"text": columns.why_text, "label": columns.why_label},
+        "labels": dict(classes),
+        "unlabelled": unlabelled,
+    }
+    trained = round(sum(classes.values()) * (1 - HELD_OUT))
+    return Starter(file.name, "\n".join(task), classes, trained, mean_length, lines, answer)
 
 
 def study_name(file: Path) -> str:
@@ -128,24 +204,21 @@ def study_name(file: Path) -> str:
     return name[: LONGEST_NAME - 10] or "my-study"
 
 
-def is_unbalanced(classes: Mapping[str, int]) -> bool:
-    """Whether the largest class is much larger than the smallest."""
+def _is_unbalanced(classes: Mapping[str, int]) -> bool:
     return max(classes.values()) >= UNBALANCED * min(classes.values())
 
 
-def classes_text(classes: Mapping[str, int]) -> str:
+def _classes_text(classes: Mapping[str, int]) -> str:
     """The classes with their sizes, the largest first: `2 classes: pos 60 %, neg 40 %`."""
     total = sum(classes.values())
-    shown = [f"{printable(name)[:30]} {_share(count / total)}" for name, count in list(classes.items())[:CLASSES_SHOWN]]
-    more = ", ..." if len(classes) > CLASSES_SHOWN else ""
-    return f"{len(classes)} classes: {', '.join(shown)}{more}"
+    shown = [
+        f"{printable(name)[:30]} {f'{count / total:.0%}' if count / total >= 0.005 else 'below 1%'}"
+        for name, count in list(classes.items())[:CLASSES_SHOWN]
+    ]
+    return f"{len(classes)} classes: {', '.join(shown)}{', ...' if len(classes) > CLASSES_SHOWN else ''}"
 
 
-def _share(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.005 else "below 1%"
-
-
-def yaml_word(text: str) -> str:
+def _word(text: str) -> str:
     """A text in a line of YAML, in quotes where it has to be."""
     plain = re.fullmatch(r"[A-Za-z][\w./+-]*(?: [\w./+-]+)*", text, re.ASCII) is not None
     if plain and yaml.safe_load(text) == text:

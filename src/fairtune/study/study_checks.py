@@ -60,26 +60,24 @@ def study_problems(study: Study) -> Iterator[Fault]:
     """What is wrong with a study whose fields are each right by themselves."""
     known = not isinstance(study.task, str) or study.task in {*corpus_names(), *task_names(), *ALIASES}
     kind = TEXT if is_text(study.task) else "classify"
-    yield from _sizes(study)
+    counts: dict[Path, int] = {("seeds",): len(study.arms) * len(study.seeds)}
+    if study.tune is not None:
+        counts["tune", "trials"] = len(study.arms) * study.tune.trials * len(study.tune.seeds)
+    for path, count in counts.items():
+        if count > MOST_RUNS:
+            yield path, f"{count:,} runs; a study has at most {MOST_RUNS:,}; use fewer"
     if known:  # what suits an unknown task depends on what its name was meant to be
         yield from _kind_settings(study, kind)
-        yield from _metrics(study, kind)
     yield from _models(study, kind)
     if study.tune is not None:
         yield from _tuning(study, study.tune, kind)
-    yield from _claims(study, kind if known else None)
-
-
-def _sizes(study: Study) -> Iterator[Fault]:
-    counts = {"seeds": len(study.arms) * len(study.seeds)}
-    if study.tune is not None:
-        counts["tune.trials"] = len(study.arms) * study.tune.trials * len(study.tune.seeds)
-    for field, count in counts.items():
-        if count > MOST_RUNS:
-            yield tuple(field.split(".")), f"{count:,} runs; a study has at most {MOST_RUNS:,}; use fewer"
+    for place, claim in enumerate(study.claims):
+        for field, reason in _claim_problems(study, claim, place, kind if known else None):
+            yield ("claims", place, *field), reason
 
 
 def _kind_settings(study: Study, kind: str) -> Iterator[Fault]:
+    """Settings and metrics that its kind of task has no use for."""
     for path, reason in REFUSED[kind].items():
         for place in (path, *(("arms", arm, path[1]) for arm in study.arms if path[0] == "train")):
             value: Any = study
@@ -87,14 +85,11 @@ def _kind_settings(study: Study, kind: str) -> Iterator[Fault]:
                 value = value.get(part) if isinstance(value, dict) else getattr(value, str(part))
             if value not in (None, False):
                 yield place, reason
-
-
-def _metrics(study: Study, kind: str) -> Iterator[Fault]:
     named: dict[Path, str] = {("compare", "also", place): name for place, name in enumerate(study.compare.also)}
     if study.metric is not None:
         named["metric",] = study.metric
     for path, name in named.items():
-        if (problem := _of_other_kind(name, kind)) is not None:
+        if problem := _of_other_kind(name, kind):
             yield path, problem
     files = study.task if isinstance(study.task, FileTask) else None
     if files and study.metric and "metric" in files.model_fields_set and study.metric != files.metric:
@@ -103,10 +98,10 @@ def _metrics(study: Study, kind: str) -> Iterator[Fault]:
         yield ("compare", "threshold"), "a language model draws no line between classes; remove it"
 
 
-def _of_other_kind(metric: str, kind: str) -> str | None:
+def _of_other_kind(metric: str, kind: str) -> str:
     other = METRICS[metric].kind
     if other == kind:
-        return None
+        return ""
     return f"{metric} is for {KINDS[other]}, which this task is not; use one of {one_of(metrics_of_kind(kind))}"
 
 
@@ -132,56 +127,45 @@ def _models(study: Study, kind: str) -> Iterator[Fault]:
             places["train", "max_length"] = study.train.max_length
     for path, length in places.items():
         if isinstance(length, int) and length > preset["context"]:
-            yield (
-                path,
-                f"{length} tokens are more than the {preset['context']} positions of {preset_name(preset)}; lower it, or set the "
-                "preset's `context`",
-            )
+            limit = f"the {preset['context']} positions of {preset_name(preset)}"
+            yield path, f"{length} tokens are more than {limit}; lower it, or set the preset's `context`"
 
 
-def _claims(study: Study, kind: str | None) -> Iterator[Fault]:
-    """Claims about arms that are not there, without a margin that they need, or in a unit that their metric does not have."""
+def _claim_problems(study: Study, claim: Claim, place: int, kind: str | None) -> Iterator[Fault]:
+    """A claim about arms that are not there, without a margin that it needs, or in a unit that its metric does not have."""
     arms = list(study.arms)
-    if study.claims and study.controls and study.compare.to in arms:
+    if study.controls and study.compare.to in arms:
         arms += missing_controls(study).values()
-    for place, claim in enumerate(study.claims):
-        path: Path = ("claims", place)
-        fields = ("arm", "better_than", "worse_than", "as_good_as", "than", "steadier_than")
-        named: dict[Path, str | None] = {(*path, field): getattr(claim, field) for field in fields}
-        named |= {(*path, "rank", number): arm for number, arm in enumerate(claim.rank or ())}
-        for where, arm in named.items():
-            if arm is not None and arm not in arms:
-                yield where, f"no arm is called {shown(arm)}; arms: {one_of(arms)}.{nearest(arm, arms)}"
-        if claim in study.claims[:place]:
-            yield path, f"says the same as claims[{study.claims.index(claim)}]; keep one of them"
-        yield from (((*path, field), reason) for field, reason in _claim_problems(study, claim, kind))
-
-
-def _claim_problems(study: Study, claim: Claim, kind: str | None) -> Iterator[tuple[str, str]]:
+    fields = ("arm", "better_than", "worse_than", "as_good_as", "than", "steadier_than")
+    named: dict[Path, str | None] = {(field,): getattr(claim, field) for field in fields}
+    named |= {("rank", number): arm for number, arm in enumerate(claim.rank or ())}
+    for where, arm in named.items():
+        if arm is not None and arm not in arms:
+            yield where, f"no arm is called {shown(arm)}; arms: {one_of(arms)}.{nearest(arm, arms)}"
+    if (first := study.claims.index(claim)) < place:
+        yield (), f"says the same as claims[{first}]; keep one of them"
     if claim.as_good_as is not None and claim.within is None and study.compare.margin is None:
-        reason = (
-            "nothing says to within how much: add `within: 1 points` to the claim, or `compare.margin` to the study"
-        )
-        yield "as_good_as", reason
+        add = "add `within: 1 points` to the claim, or `compare.margin` to the study"
+        yield ("as_good_as",), f"nothing says to within how much: {add}"
     if claim.faster is not None and claim.than is None and claim.arm == study.compare.to:
         reason = f"{claim.arm} is what the others are compared to, so say which it is faster than: add `than`"
-        yield "faster", reason
+        yield ("faster",), reason
     if kind is None:
         return
-    if claim.metric is not None and (problem := _of_other_kind(claim.metric, kind)) is not None:
-        yield "metric", problem
+    if claim.metric is not None and (problem := _of_other_kind(claim.metric, kind)):
+        yield ("metric",), problem
         return
     metric = claim.metric or study.metric or (metrics_of_kind(TEXT)[0] if kind == TEXT else None)
     for name in ("by", "within"):
         amount = getattr(claim, name)
         if amount and metric and METRICS[metric].shown == "plain" and read_amount(amount)[1] == POINTS:
-            yield name, f"{title_of(metric)} has no points; write a share of the other arm's, such as 5%"
+            yield (name,), f"{title_of(metric)} has no points; write a share of the other arm's, such as 5%"
 
 
 def _tuning(study: Study, tune: Tune, kind: str) -> Iterator[Fault]:
     used = {use.name: use for arm in study.arms for use in study.methods(arm)}
     for name, values in tune.space.items():
-        if (problem := _space_problem(name, values, kind, used)) is not None:
+        if problem := _space_problem(name, values, kind, used):
             yield ("tune", "space", name), problem
         if name in tune.cheaper:
             yield ("tune", "budget", name), "is in the space too; keep one of the two"
@@ -197,15 +181,20 @@ def _tuning(study: Study, tune: Tune, kind: str) -> Iterator[Fault]:
         yield ("tune", "space", "epochs"), replaced
     elif "steps" in tune.space and "epochs" in tune.cheaper:
         yield ("tune", "budget", "epochs"), replaced
-    yield from _trial_samples(study, tune)
+    # trials may not see more labels than reported runs, and a number per class and a number in all cannot be compared
+    wanted, samples = tune.cheaper.get("examples"), {arm: study.settings(arm).examples for arm in study.arms}
+    numbers = {arm: isinstance(own, int) for arm, own in samples.items() if own is not None and wanted is not None}
+    if others := [arm for arm, number in numbers.items() if number != isinstance(wanted, int)]:
+        form = "a number" if numbers[others[0]] else "{per_class: N}"
+        yield ("tune", "budget", "examples"), f"arm '{others[0]}' has another form; give {form}, or leave it out"
     if not any(is_tuned(study.learner(arm)) for arm in study.arms):
         yield ("tune",), "no arm is trained, so there is nothing to tune; simple baselines choose for themselves"
     if both := sorted(set(tune.seeds) & set(study.seeds)):
-        yield (
-            ("tune", "seeds"),
-            f"{'seed' if len(both) == 1 else 'seeds'} {one_of(both[:5])} would also be reported, and nothing that is reported may "
-            f"choose settings; name others, or give their number alone, `seeds: {len(tune.seeds)}`",
+        seeds = f"{'seed' if len(both) == 1 else 'seeds'} {one_of(both[:5])}"
+        reason = (
+            f"{seeds} would also be reported, and nothing that is reported may choose settings; name others, or give "
         )
+        yield ("tune", "seeds"), f"{reason}their number alone, `seeds: {len(tune.seeds)}`"
     for arm in study.arms if "lr" in tune.space else ():
         if any(isinstance(use.config, LayerwiseLRConfig) and use.config.absolute for use in study.methods(arm)):
             yield (
@@ -215,18 +204,7 @@ def _tuning(study: Study, tune: Tune, kind: str) -> Iterator[Fault]:
             )
 
 
-def _trial_samples(study: Study, tune: Tune) -> Iterator[Fault]:
-    """Trials may not see more labels than reported runs; a number per class and a number in all cannot be compared."""
-    wanted = tune.cheaper.get("examples")
-    for arm in study.arms if wanted is not None else ():
-        own = study.settings(arm).examples
-        if own is not None and isinstance(own, int) != isinstance(wanted, int):
-            form = "a number" if isinstance(own, int) else "{per_class: N}"
-            yield ("tune", "budget", "examples"), f"arm '{arm}' has another form; give {form}, or leave it out"
-            return
-
-
-def _space_problem(name: str, values: Values | Range, kind: str, used: Mapping[str, MethodUse]) -> str | None:
+def _space_problem(name: str, values: Values | Range, kind: str, used: Mapping[str, MethodUse]) -> str:
     method, dot, field = name.partition(".")
     if name in DATA:
         return "decides what is learned from, which is the same for all arms; it can stand in `tune.budget`"
@@ -249,7 +227,7 @@ def _space_problem(name: str, values: Values | Range, kind: str, used: Mapping[s
         except (ValidationError, PydanticCustomError) as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.message()
             return f"found {shown(value)}, which this field does not take: {reason[0].lower()}{reason[1:]}"
-    return None
+    return ""
 
 
 def with_field(use: MethodUse, field: str, value: Any) -> MethodUse:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import Enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path as FilePath
 from typing import Any
@@ -15,21 +14,20 @@ from fairtune.core.plugins import load_named
 from fairtune.study.arm_checks import arm_problems, require_controls, written_arm_problems
 from fairtune.study.changes import apply_override, apply_profile, spread_arm_list
 from fairtune.study.input_checks import absences, input_problems
-from fairtune.study.places import absolute_folder, expanded
-from fairtune.study.plain_data import faults
-from fairtune.study.problems import (
-    MOST_SHOWN,
-    Origins,
-    Problem,
-    StudyError,
-    dotted,
-    problems_of,
-)
+from fairtune.study.messages import problems_of
+from fairtune.study.problems import MOST_SHOWN, Problem, StudyError
 from fairtune.study.schema import Study
-from fairtune.study.source import StudySource, Written, read_source
+from fairtune.study.source import StudySource, Written, absolute_folder, expanded, faults, read_source
 from fairtune.study.study_checks import study_problems
+from fairtune.study.yaml_tree import Path
 
-__all__ = ["StudySource", "check_file", "load_checked", "load_study", "take_changes"]
+__all__ = ["StudySource", "check_file", "load_checked", "load_plugins", "load_study", "take_changes"]
+
+Look = Callable[[Mapping[str, Any], FilePath], Iterable[tuple[Path, str]]]
+RIGHT: tuple[Look, ...] = (input_problems,)
+"""Finds what a study names that is wrong on any machine."""
+HERE: tuple[Look, ...] = (input_problems, absences)
+"""Also what is right, as far as can be known, but not on this machine."""
 
 
 def load_study(
@@ -52,62 +50,43 @@ def load_study(
 
 
 def load_checked(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Study:
-    """Read a study, and look at the data and the models that it names, too: what every verb does that is about to use them.
+    """Read a study, and look at the data and the models that it names: what every verb does that is about to use them.
 
     Raises:
         StudyError: with every problem found, in the file and in what it names.
     """
-    return _load(read_source(source), overrides, profile, LookAt.ALL)
+    return _load(read_source(source), overrides, profile, HERE)
 
 
-class LookAt(Enum):
-    """What of that which a study names is looked at: nothing, what can be told anywhere to be wrong, or also whether it is here."""
-
-    NOTHING = 0
-    RIGHT = 1
-    ALL = 2
-
-
-def find_absences(source: StudySource) -> list[Problem]:
-    """What a study file and its profiles name that is right, as far as can be told, but not on this machine; each once."""
-    written = read_source(source)
-    profiles = written.data.get("profiles")
-    found: list[Problem] = []
-    for profile in (None, *(profiles if isinstance(profiles, dict) else ())):
-        try:
-            _load(written.copy(), profile=profile, look=LookAt.ALL)
-        except StudyError as error:
-            known = {problem.message for problem in found}
-            called = "" if profile is None else f"profile {profile}: "
-            found += [Problem(p.where, called + p.path, p.message) for p in error.problems if p.message not in known]
-    return found
-
-
-def check_file(source: StudySource) -> Study:
+def check_file(source: StudySource, look: Sequence[Look] = RIGHT) -> Study:
     """Check a study file with each of its profiles, and the files and models that they name; returns it without a profile.
 
     Raises:
         StudyError: with every problem found, each once.
     """
-    written = read_source(source)
-    found: list[Problem] = []
-    study = None
-    try:
-        study = _load(written.copy(), look=LookAt.RIGHT)
-    except StudyError as error:
-        found += error.problems
-    known = set(found)
+    written, study = read_source(source), None
     profiles = written.data.get("profiles")
-    for profile in profiles if isinstance(profiles, dict) else ():
+    found: dict[Problem, Problem] = {}
+    for profile in (None, *(profiles if isinstance(profiles, dict) else ())):
         try:
-            _load(written.copy(), profile=profile, look=LookAt.RIGHT)
+            read = _load(written.copy(), profile=profile, look=look)
+            study = study or read
         except StudyError as error:
-            own = [p for p in error.problems if p not in known]
-            known.update(own)
-            found += [Problem(p.where, f"profile {profile}: {p.path}", p.message) for p in own]
+            called = "" if profile is None else f"profile {profile}: "
+            for one in error.problems:
+                found.setdefault(one, Problem(one.where, called + one.path, one.message))
     if found or study is None:
-        raise StudyError(found)
+        raise StudyError(list(found.values()))
     return study
+
+
+def find_absences(source: StudySource) -> list[Problem]:
+    """What a right study file and its profiles name that is not on this machine."""
+    try:
+        check_file(source, HERE)
+    except StudyError as error:
+        return error.problems
+    return []
 
 
 def take_changes(
@@ -128,49 +107,55 @@ def take_changes(
 
 
 def _load(
-    written: Written, overrides: Sequence[str] = (), profile: str | None = None, look: LookAt | None = None
+    written: Written, overrides: Sequence[str] = (), profile: str | None = None, look: Sequence[Look] = ()
 ) -> Study:
     if "suite" in written.data and any(name in written.data for name in ("studies", "tasks", "models")):
-        where = Origins(written.label, written.places).of(("suite",))
-        raise StudyError([Problem(where, "", "this is a suite, not a study; `fairtune suite` runs and plans it")])
+        message = "this is a suite, not a study; `fairtune suite` runs and plans it"
+        raise StudyError([Problem(written.where(("suite",)), "", message)])
     take_changes(written, overrides, profile)
-    origins = Origins(written.label, written.places)
-    study = _validated(written.data, origins, written.base, look or LookAt.NOTHING)
-    require_controls(study, written, lambda data: _validated(data, origins, written.base))
+    study = _validated(written, written.data, look)
+    require_controls(study, written, lambda data: _validated(written, data))
     return study
+
+
+def load_plugins(source: StudySource) -> None:
+    """Load the plug-ins that a study names, whatever else is right or wrong with it.
+
+    Raises:
+        ConsentNeeded: one of them was not allowed yet; nothing was executed.
+    """
+    _read_names(read_source(source))
 
 
 def _read_names(written: Written) -> None:
     """Load the plug-ins that the study names by now, and then spread the arms that they may have named."""
     named = written.data.get("plugins")
     names = named if isinstance(named, list) else []
-    errors = load_named([name for name in names if isinstance(name, str)], written.base)  # the schema refuses others
-    if errors:
-        origins, places = Origins(written.label, written.places), [("plugins", names.index(name)) for name in errors]
-        texts = map(str, errors.values())
-        raise StudyError([Problem(origins.of(p), dotted(p), text) for p, text in zip(places, texts, strict=True)])
+    if errors := load_named([name for name in names if isinstance(name, str)], written.base):
+        raise StudyError([written.problem(("plugins", names.index(name)), str(errors[name])) for name in errors])
     spread_arm_list(written)
 
 
-def _validated(data: dict[str, Any], origins: Origins, base: FilePath, look: LookAt = LookAt.NOTHING) -> Study:
-    unfit = [Problem(origins.of(path), dotted(path), message) for path, message in islice(faults(data), MOST_SHOWN)]
+def _validated(written: Written, data: dict[str, Any], look: Sequence[Look] = ()) -> Study:
+    try:
+        unfit = [written.problem(path, message) for path, message in islice(faults(data), MOST_SHOWN)]
+    except RecursionError:
+        unfit = [Problem(written.label, "", "nested too deeply, perhaps in itself")]
     if unfit:
         raise StudyError(unfit)
-    found, schema = list(written_arm_problems(data)), []
+    problems, found = [], list(written_arm_problems(data))
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
-        schema = problems_of(error.errors(), origins)
+        problems = problems_of(error.errors(), written)
     else:
         found += [*study_problems(study), *arm_problems(study)]
-    if look is not LookAt.NOTHING:
-        found += input_problems(data, base)
-    if look is LookAt.ALL:
-        found += absences(data, base)
-    problems = schema + [Problem(origins.of(path), dotted(path), message) for path, message in dict.fromkeys(found)]
+    for inputs in look:
+        found += inputs(data, written.base)
+    problems += [written.problem(path, message) for path, message in dict.fromkeys(found)]
     if problems:
         raise StudyError(sorted(problems, key=_by_line))
-    return _with_absolute_files(study, base)
+    return _with_absolute_files(study, written.base)
 
 
 def _by_line(problem: Problem) -> tuple[str, int]:
@@ -182,12 +167,9 @@ def _with_absolute_files(study: Study, base: FilePath) -> Study:
     """Relative files of a task and folders of model and tokenizer start at the study file, wherever the command is typed."""
     changes: dict[str, Any] = {}
     if not isinstance(study.task, str):
-        files = {
-            split: str(base / expanded(file))
-            for split in ("train", "validation", "test")
-            if (file := getattr(study.task, split))
-        }
-        changes["task"] = study.task.model_copy(update=files)
+        files = {split: getattr(study.task, split) for split in ("train", "validation", "test")}
+        own = {split: str(base / expanded(file)) for split, file in files.items() if file}
+        changes["task"] = study.task.model_copy(update=own)
     for name in ("model", "tokenizer"):
         if folder := absolute_folder(getattr(study, name), base):
             changes[name] = folder

@@ -21,6 +21,8 @@ from fairtune.tasks.task import TEXT_COLUMNS, Split, Texts
 
 LOWEST_RATE = 1e-8
 """Below this AdamW's steps are lost in the rounding of weights in 32 bits."""
+HIGHEST_RATE = 0.05
+"""Weights are drawn with a standard deviation of about 0.02, and AdamW moves each by about the learning rate in a step."""
 FAR_ABOVE = 2
 """A note is given from this many times the longest text on, which counts as at least `SHORT` tokens."""
 SHORT = 100
@@ -37,8 +39,14 @@ ENGLISH = re.compile(
 """Well-known checkpoints that were pretrained on English alone, by the last part of their names in lower case."""
 
 
-def setting_cautions(train: Train, methods: Sequence[MethodUse], steps: int) -> Iterator[Caution]:
-    """What a run's schedule and its rates let it learn, in this many optimizer steps."""
+def setting_cautions(
+    train: Train, methods: Sequence[MethodUse], steps: int, rates: Sequence[float] = ()
+) -> Iterator[Caution]:
+    """What a run's schedule and its rates let it learn, in this many optimizer steps.
+
+    Args:
+        rates: the lowest and the highest learning rate that are tried, where trials choose it.
+    """
     warmup = train.warmup_steps(steps)
     if train.warmup >= 1 and warmup >= steps:
         yield Caution(
@@ -48,18 +56,35 @@ def setting_cautions(train: Train, methods: Sequence[MethodUse], steps: int) -> 
             f"the learning rate is still rising when training ends, at {as_percent((steps - 1) / warmup)} of the rate that is set",
             "Set `warmup: 0.1`, a tenth of the steps",
         )
-    rates = [("the learning rate is", train.lr)]
-    for use in methods:
-        for group in (use.config.groups or ()) if isinstance(use.config, LayerwiseLRConfig) else ():
-            rates.append((f"{use.name}: the learning rate of group '{group.place}' is", group.rate(train.lr)))
-    for where, rate in rates:
+    groups = [
+        (use.name, group)
+        for use in methods
+        if isinstance(use.config, LayerwiseLRConfig)
+        for group in use.config.groups or ()
+    ]
+    found = [("the learning rate is", lr) for lr in rates or (train.lr,)]
+    found += [
+        (f"{name}: the learning rate of group '{group.place}' is", group.rate(lr))
+        for name, group in groups
+        for lr in rates or (train.lr,)
+    ]
+    usual = "Rates of fine-tuning are 1e-5 to 1e-3"
+    for where, rate in dict.fromkeys(found):
         if rate < LOWEST_RATE:
             yield Caution(
                 "warning",
                 "rate-low",
                 f"{where} {rate:.2g} at its peak, below {LOWEST_RATE:g}",
                 "such steps are smaller than the rounding of most weights, so next to nothing is learned there",
-                "Rates of fine-tuning are 1e-5 to 1e-3; freeze what should not train",
+                f"{usual}; freeze what should not train",
+            )
+        elif rate > HIGHEST_RATE:
+            yield Caution(
+                "warning",
+                "rate-high",
+                f"{where} {rate:.2g} at its peak, above {HIGHEST_RATE:g}",
+                "AdamW moves each weight by about that much in a step, which is more than most weights are, so training diverges",
+                f"{usual}; check for a lost exponent, as in 3 for 3e-5",
             )
 
 

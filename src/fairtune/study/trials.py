@@ -102,32 +102,22 @@ def find_trials(study: Study, metric: str, scores: Scores) -> list[Trial]:
     if tune.borrow and all(trial.name in scores for trials in found.values() for trial in trials):
         best = {arm: best_trial(trials, metric, scores) for arm, trials in found.items()}
         for arm, trials in found.items():
-            trials += _borrowed(arm, trials, best, tune)
+            own, tried = best[arm], [trial.point for trial in trials]
+            for rival in (trial for other, trial in best.items() if other != arm and trial is not None):
+                shared = {name: value for name, value in rival.point.items() if name in tune.shared}
+                point = {**(own.point if own else {}), **shared}  # a method's own fields stay as its own best has them
+                if point not in tried:
+                    tried.append(point)
+                    trials.append(Trial(arm, point, trials[0].budget, BORROWED))
     return [trial for trials in found.values() for trial in trials]
 
 
 def best_trial(trials: Sequence[Trial], metric: str, scores: Scores) -> Trial | None:
     """The best trial of an arm that did not fail; the earlier one where two are alike."""
-
-    def rank(trial: Trial) -> float:
-        score = scores[trial.name]
-        if score is None or math.isnan(score):
-            return math.inf
-        return score if METRICS[metric].lower_is_better else -score
-
-    return min((trial for trial in trials if scores.get(trial.name) is not None), key=rank, default=None)
-
-
-def _borrowed(arm: str, known: Sequence[Trial], best: Mapping[str, Trial | None], tune: Tune) -> list[Trial]:
-    """The best settings of the other arms that this one has not tried; a method's own fields stay as its own best has them."""
-    own, tried, found = best[arm], [trial.point for trial in known], list[Trial]()
-    for rival in (trial for other, trial in best.items() if other != arm and trial is not None):
-        shared = {name: value for name, value in rival.point.items() if name in tune.shared}
-        point = {**(own.point if own else {}), **shared}
-        if point not in tried:
-            tried.append(point)
-            found.append(Trial(arm, point, known[0].budget, BORROWED))
-    return found
+    ranked = [(trial, score) for trial in trials if (score := scores.get(trial.name)) is not None]
+    sign = 1 if METRICS[metric].lower_is_better else -1
+    best = min(ranked, key=lambda found: math.inf if math.isnan(found[1]) else sign * found[1], default=None)
+    return best and best[0]
 
 
 def _budget(study: Study, arm: str, tune: Tune) -> dict[str, Any]:
@@ -160,13 +150,14 @@ def draw_points(tune: Tune, methods: Sequence[str]) -> list[Point]:
 
 def _draw(space: Space, count: int, seed: str) -> list[Point]:
     """Different points, or all where a space has no more; the order in which the space was written changes nothing."""
-    generator, size, names = random.Random(seed), space_size(space), sorted(space)
+    generator, size = random.Random(seed), space_size(space)
+    values = {name: _ordered(space[name]) for name in sorted(space)}
     if size is not None:
-        grid = [dict(zip(names, p, strict=True)) for p in itertools.product(*(_ordered(space[n]) for n in names))]
+        grid = list(itertools.product(*values.values()))
         chosen = range(size) if size <= count else sorted(generator.sample(range(size), count))
-        drawn = [grid[place] for place in chosen]
+        drawn = [dict(zip(values, grid[place], strict=True)) for place in chosen]
     else:
-        drawn = [{name: _value(_ordered(space[name]), generator.random()) for name in names} for _ in range(count)]
+        drawn = [{name: _at(own, generator.random()) for name, own in values.items()} for _ in range(count)]
     return [{name: point[name] for name in space} for point in drawn]
 
 
@@ -175,7 +166,7 @@ def _ordered(values: Values | Range) -> Any:
     return values if isinstance(values, Range) else sorted(values, key=lambda value: (str(type(value)), value or 0))
 
 
-def _value(values: Any, share: float) -> Any:
+def _at(values: Any, share: float) -> Any:
     """The value at a share of the way through."""
     return values.at(share) if isinstance(values, Range) else values[min(len(values) - 1, int(share * len(values)))]
 

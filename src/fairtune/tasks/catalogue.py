@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.file_task import FileTask
 from fairtune.tasks.corpora import corpus_names
-from fairtune.tasks.definitions import ALIASES, DEFINITIONS, LANGUAGES, TRANSLATED, family_of
+from fairtune.tasks.definitions import ALIASES, CATALOGUE, LANGUAGES, TITLES, TRANSLATED, family_of
 from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.file_tasks import load_file_task
-from fairtune.tasks.published import load_published, movie_reviews
+from fairtune.tasks.published import load_published
 from fairtune.tasks.registry import load_registered, registered_tasks
 from fairtune.tasks.task import Task
 from fairtune.tasks.task_cache import prepared
-from fairtune.tasks.titles import task as title_task
+from fairtune.tasks.titles.task import titles
 
 
 def task_names() -> list[str]:
     """The tasks that classify, those that were registered last."""
-    return [*_CATALOGUE, *(task.name for task in registered_tasks().values() if not task.is_text)]
+    return [*CATALOGUE, *(task.name for task in registered_tasks().values() if not task.is_text)]
 
 
 def load_task(spec: str | FileTask | Mapping[str, Any], train_on: str | None = None, dedupe: bool = False) -> Task:
@@ -49,8 +48,8 @@ def _load(spec: str | FileTask | Mapping[str, Any], called: str = "task") -> Tas
             raise DataError(_is_text(files.name))
         return load_file_task(files)
     name = ALIASES.get(spec, spec)
-    if name in _CATALOGUE:
-        return _CATALOGUE[name]()
+    if name in CATALOGUE:
+        return titles() if CATALOGUE[name] is TITLES else load_published(CATALOGUE[name])
     if name in corpus_names():
         raise DataError(_is_text(name))
     if name in registered_tasks():
@@ -106,10 +105,3 @@ def unknown(name: str) -> str:
 def _families() -> list[str]:
     """The tasks that classify, the languages of one as one."""
     return list(dict.fromkeys(family_of(name) for name in task_names()))
-
-
-_CATALOGUE: dict[str, Callable[[], Task]] = {
-    "movie-reviews": movie_reviews,
-    **{task.name: partial(load_published, task) for task in DEFINITIONS},
-    title_task.NAME: title_task.titles,
-}

@@ -1,4 +1,4 @@
-"""Samples with equally many examples of each class, fixed or drawn anew by a seed."""
+"""Samples with equally many examples of each class, fixed or drawn by a seed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError
+from fairtune.core.numbers import plural
 from fairtune.tasks.task import Split
 from fairtune.tasks.text_hashes import PAIR_SEPARATOR, unit_hashes
 
@@ -21,8 +22,8 @@ def class_sample(split: Split, per_class: int, seed: int | None = None) -> Split
     """
     salt = "few" if seed is None else f"few{PAIR_SEPARATOR}{seed}"
     ranks = unit_hashes(PAIR_SEPARATOR.join([salt, *texts]) for texts in split.texts)
-    rows = np.concatenate([_first(ranks, members, per_class) for members in _by_class(split.labels)])
-    return split.take(np.sort(rows))
+    members = [np.flatnonzero(split.labels == label) for label in np.unique(split.labels)]
+    return split.take(np.sort(np.concatenate([_first(ranks, some, per_class) for some in members])))
 
 
 def require_per_class(split: Split, labels: tuple[str, ...], per_class: int, where: str) -> None:
@@ -34,17 +35,13 @@ def require_per_class(split: Split, labels: tuple[str, ...], per_class: int, whe
     counts = np.bincount(split.labels, minlength=len(labels))
     least = int(counts.argmin())
     if counts[least] < per_class:
-        short = int((counts < per_class).sum())
-        others = f", and {short - 1} other class{'es have' if short > 2 else ' has'} too few" if short > 1 else ""
+        short = int((counts < per_class).sum()) - 1
+        others = f", and {plural(short, 'other class has', 'other classes have')} too few" if short else ""
         raise DataError(
-            f"{where}: per_class is {per_class:,}, but class '{labels[least]}' has {counts[least]:,} training "
-            f"example{'s' if counts[least] != 1 else ''}{others}; use {counts[least]:,} or less, or give a number of "
+            f"{where}: per_class is {per_class:,}, but class '{labels[least]}' has "
+            f"{plural(int(counts[least]), 'training example')}{others}; use {counts[least]:,} or less, or give a number of "
             "examples instead, which takes the classes in their shares."
         )
-
-
-def _by_class(labels: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    return [np.flatnonzero(labels == label) for label in np.unique(labels)]
 
 
 def _first(ranks: npt.NDArray[np.float64], members: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

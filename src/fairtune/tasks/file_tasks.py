@@ -13,7 +13,6 @@ from fairtune.tasks.reading.files import file_identity
 from fairtune.tasks.reading.reader import has_column
 from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.splits import (
-    ExampleColumns,
     by_hash,
     labelled_rows,
     make_split,
@@ -77,14 +76,12 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
             notes += [note] if note else []
         held_out = by_hash(rows.pop("train"), spec.text, shares)
         parts = {"train": held_out.pop("train"), **rows, **held_out}
-        names, spellings = read_labels(parts, spec.label, spec.labels)
+        names, numbers = read_labels(parts, spec.label, spec.labels)
         if not (metric := METRICS[spec.metric]).fits(len(names)):
             raise DataError(
                 f"task: metric {spec.metric} is for {metric.classes} and this task has {len(names)}; use {metric.instead}."
             )
-        numbers = {name: number for number, name in enumerate(names)}
-        column = ExampleColumns(spec.text, spec.label, numbers, names).spelled(spellings)
-        splits = {name: make_split(parts[name], column, name, aside) for name in SPLITS}
+        splits = {name: make_split(parts[name], spec.text, spec.label, numbers, name, aside) for name in SPLITS}
         source = one_of(one.name or one.file.name for one in given.values())
         return Task(spec.name, spec.metric, names, splits, f"files {source}", notes=tuple(notes))
 

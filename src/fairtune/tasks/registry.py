@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,15 @@ from fairtune.core.plugins import discover, note
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.values import LANGUAGE_MODEL
-from fairtune.tasks.definitions import ALIASES, DEFINITIONS, MOVIE_REVIEWS, TEXTS
+from fairtune.tasks.definitions import ALIASES, CATALOGUE, TEXTS
 from fairtune.tasks.file_tasks import SplitFile, load_split_files
-from fairtune.tasks.task import SPLITS, Task
-from fairtune.tasks.titles.task import NAME as TITLES
+from fairtune.tasks.task import Task
 
 GiveRows = Callable[[], Iterable[Mapping[str, Any]]]
 """Gives the rows of a split from the first, the same ones each time: a mapping from column to value for each."""
 GROUP = "fairtune.tasks"
 """The entry points of installed packages that add tasks."""
-OWN = frozenset(
-    [MOVIE_REVIEWS.folder, TITLES, *ALIASES, *(task.name for task in DEFINITIONS), *(text.name for text in TEXTS)]
-)
+OWN = frozenset([*CATALOGUE, *ALIASES, *(text.name for text in TEXTS)])
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,9 @@ class RegisteredTask:
     def called(self, split: str) -> str:
         """What a split is read from, in words."""
         one = self.given[split]
-        return one.name if isinstance(one, Path) else f"rows of {one.__module__}.{_name_of(one)}"
+        if isinstance(one, Path):
+            return one.name
+        return f"rows of {one.__module__}.{getattr(one, '__qualname__', type(one).__name__)}"
 
 
 _registered: dict[str, RegisteredTask] = {}
@@ -105,45 +104,30 @@ def register_task(
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise ValueError(f"task name {name!r}: use lower-case letters, digits, - and _")
-    if name in _registered:
-        raise ValueError(f"task {name!r} is registered twice")
-    if name in OWN:
-        raise ValueError(f"task {name!r} is in fairtune's own catalogue; choose another name")
+    if name in _registered or name in OWN:
+        where = "is registered twice" if name in _registered else "is in fairtune's own catalogue; choose another name"
+        raise ValueError(f"task {name!r} {where}")
     for what, value in (("about", about), ("licence", licence)):
         if not value.strip() or "\n" in value.strip():
             raise ValueError(f"task {name!r}: {what} must be one line, which `fairtune tasks` shows")
-    given = {
-        split: _checked_source(name, split, one, kind)
-        for split, one in zip(SPLITS, (train, validation, test), strict=True)
-        if one is not None
-    }
+    sources = {"train": train, "validation": validation, "test": test}
+    given = {split: _checked_source(name, split, one, kind) for split, one in sources.items() if one is not None}
     fields: dict[str, Any] = {split: str(one) if isinstance(one, Path) else "rows" for split, one in given.items()}
     fields |= {"name": name, "kind": kind, "text": text if isinstance(text, str) else list(text)}
-    fields |= {} if holdout is None else {"holdout": dict(holdout)}
-    if kind != LANGUAGE_MODEL:
-        allowed = [known for known, facts in METRICS.items() if facts.kind == "classify"]
-        if metric not in allowed:
-            raise ValueError(f"task {name!r}: metric {metric!r} is unknown; allowed: {one_of(allowed)}")
-        if len(labels) < 2 or isinstance(labels, str):
-            raise ValueError(
-                f"task {name!r}: labels must list the values of column {label!r} in order of their class number"
-            )
-        if not METRICS[metric].fits(len(labels)):
-            raise ValueError(
-                f"task {name!r}: metric {metric} is for {METRICS[metric].classes} and labels has {len(labels)}; "
-                f"use {METRICS[metric].instead}"
-            )
-        fields |= {"label": label, "labels": list(labels), "metric": metric}
-        fields |= {} if kinds is None else {"kinds": kinds}
-    elif labels or kinds is not None:
-        raise ValueError(f"task {name!r}: text for language models has no labels and no kinds")
+    if labels or kind != LANGUAGE_MODEL:
+        fields |= {"label": label, "labels": labels if isinstance(labels, str) else list(labels), "metric": metric}
+    fields |= {field: value for field, value in (("kinds", kinds), ("holdout", holdout)) if value is not None}
     try:
         spec = FileTask.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "task"
         raise ValueError(f"task {name!r}: {place}: {first['msg'].removeprefix('Value error, ')}") from None
-    note("task", name, getattr(train, "__module__", ""), lambda: _registered.pop(name, None))
+    if spec.labels and not (known := METRICS[metric]).fits(len(spec.labels)):
+        raise ValueError(
+            f"task {name!r}: metric {metric} is for {known.classes} and labels has {len(spec.labels)}; use {known.instead}"
+        )
+    note("task", name, getattr(train, "__module__", None) or "", lambda: _registered.pop(name, None))
     _registered[name] = RegisteredTask(name, about.strip(), licence.strip(), spec, given)
 
 
@@ -187,32 +171,31 @@ def _checked_source(name: str, split: str, one: Path | str | GiveRows, kind: str
 
 def _write_rows(task: RegisteredTask, split: str, give: GiveRows, file: Path) -> None:
     """What a function gives, in a file like any other, so that it is checked, split and fingerprinted like any other."""
-    where, spec = f"task '{task.name}', {split} rows", task.spec
+    where, spec, number = f"task '{task.name}', {split} rows", task.spec, 0
     with file.open("w", encoding="utf-8") as handle:
-        for number, row in enumerate(_rows(task, split, give), start=1):
-            if not isinstance(row, Mapping):
-                raise DataError(f"{where}: row {number} is {str(row)[:60]!r}; a row is a mapping from column to value.")
-            lacking = [column for column in (*spec.text, spec.label) if column not in row]
-            if lacking:
-                raise DataError(f"{where}: row {number}: no column '{lacking[0]}'; columns: {one_of(map(str, row))}.")
-            columns = [*spec.text, spec.label, *([spec.kinds] if spec.kinds in row else [])]
-            try:
-                handle.write(json.dumps({column: row[column] for column in columns if column is not None}) + "\n")
-            except (TypeError, ValueError) as error:
-                raise DataError(f"{where}: row {number} holds what is neither text nor number: {error}.") from None
+        try:
+            for number, row in enumerate(give(), start=1):
+                handle.write(json.dumps(_row(f"{where}: row {number}", spec, row)) + "\n")
+        except FairtuneError:
+            raise
+        except Exception as error:  # somebody else's code
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+            raise DataError(
+                f"{where} cannot be had: {task.called(split)} failed after row {number} ({type(error).__name__}: {reason})."
+            ) from error
 
 
-def _rows(task: RegisteredTask, split: str, give: GiveRows) -> Iterator[Mapping[str, Any]]:
-    try:
-        yield from give()
-    except FairtuneError:
-        raise
-    except Exception as error:  # somebody else's code
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+def _row(where: str, spec: FileTask, row: object) -> dict[str, Any]:
+    """The columns that count."""
+    if not isinstance(row, Mapping):
+        raise DataError(f"{where} is {str(row)[:60]!r}; a row is a mapping from column to value.")
+    if lacking := [column for column in (*spec.text, spec.label) if column not in row]:
+        raise DataError(f"{where}: no column '{lacking[0]}'; columns: {one_of(map(str, row))}.")
+    found = {
+        column: row[column] for column in (*spec.text, spec.label, spec.kinds) if column is not None and column in row
+    }
+    if wrong := [column for column, value in found.items() if not isinstance(value, str | int | float | None)]:
         raise DataError(
-            f"task '{task.name}': its {split} rows cannot be had: {task.called(split)} failed ({type(error).__name__}: {reason})."
-        ) from error
-
-
-def _name_of(give: GiveRows) -> str:
-    return str(getattr(give, "__qualname__", type(give).__name__))
+            f"{where}: column '{wrong[0]}' holds what is neither text nor number: {str(row[wrong[0]])[:60]}."
+        )
+    return found

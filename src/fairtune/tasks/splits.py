@@ -23,22 +23,6 @@ from fairtune.tasks.text_hashes import PAIR_SEPARATOR, unit_hash, unit_hashes
 MOST_CLASSES, LABELS_SHOWN = 1000, 20
 
 
-@dataclass(frozen=True)
-class ExampleColumns:
-    """Which columns are the text and the label, and the class number of each label value."""
-
-    text: tuple[str, ...]
-    label: str
-    numbers: Mapping[str, int]
-    names: tuple[str, ...]
-
-    def spelled(self, spellings: Mapping[str, str]) -> ExampleColumns:
-        """The same, with other spellings of the label values."""
-        return replace(
-            self, numbers={**self.numbers, **{other: self.numbers[name] for other, name in spellings.items()}}
-        )
-
-
 def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dict[str, Rows]:
     """Split rows by a hash of their text: fixed for ever, and equal texts always fall on the same side."""
     if not shares:
@@ -48,13 +32,12 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
         rows = replace(rows, table=rows.table.drop_columns(PLACE))
     else:
         numbers = np.concatenate([place_hashes(batch.columns) for batch in rows.arrow(text)])
-    left = np.ones(len(numbers), dtype=np.bool_)
-    held_out = {}
+    left, parts = np.ones(len(numbers), dtype=np.bool_), {"train": numbers[:0]}
     for name, share in shares.items():
-        held_out[name] = np.flatnonzero(left & (numbers < share))
+        parts[name] = np.flatnonzero(left & (numbers < share))
         left &= numbers >= share
         numbers = numbers - share
-    parts = {"train": np.flatnonzero(left), **held_out}
+    parts["train"] = np.flatnonzero(left)
     for name, keep in parts.items():
         if not len(keep):
             raise DataError(
@@ -120,41 +103,30 @@ def count_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | 
     return FoundLabels(names, spellings, counts)
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - LABELS_SHOWN
-    return one_of(names[:LABELS_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-
-
 def label_problems(
     parts: Mapping[str, Rows], column: str, given: Sequence[str] | None, found: FoundLabels
 ) -> Iterator[tuple[str, str]]:
     """What is wrong with labels, each with its split."""
-    names = found.names
-    advice = (
-        ""
-        if given
-        else " A class that hardly occurs cannot be learned: add rows of it, merge it with another, or remove it."
-    )
+    names, more = found.names, len(found.names) - LABELS_SHOWN
+    known = one_of(names[:LABELS_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    advice = " A class that hardly occurs cannot be learned: add rows of it, merge it with another, or remove it."
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         yield "labels", f"task: labels: {one_of(twice)} is given twice; each label is one class."
     for split, counts in found.counts.items():
         for label, count in counts.items():
+            times = "once" if count == 1 else f"{count:,} times"
             if label not in names:
                 yield (
                     split,
-                    f"{parts[split].where}: label '{label}' occurs {_times(count)} in the {split} split but not among "
-                    f"the labels {'given' if given else 'of the training split'}: {_some(names)}.{nearest(label, names)}{advice}",
+                    f"{parts[split].where}: label '{label}' occurs {times} in the {split} split but not among the labels "
+                    f"{'given' if given else 'of the training split'}: {known}.{nearest(label, names)}{'' if given else advice}",
                 )
             elif label not in found.counts["train"]:
                 yield (
                     split,
-                    f"{parts[split].where}: label '{label}' is seen only in the {split} split ({_times(count)}); a model "
-                    "cannot learn it. Add training examples or remove these rows.",
+                    f"{parts[split].where}: label '{label}' is seen only in the {split} split ({times}); a model cannot learn it. "
+                    "Add training examples or remove these rows.",
                 )
     unused = [name for name in names if name not in found.counts["train"]]
     if unused:
@@ -168,8 +140,8 @@ def label_problems(
 
 def read_labels(
     parts: Mapping[str, Rows], column: str, given: Sequence[str] | None
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The label names in order of their class number, and other spellings of them; each must occur in the training split.
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    """The label names in order of their class number, and the number of each in every spelling.
 
     Raises:
         DataError: the first thing that is wrong with them.
@@ -177,7 +149,8 @@ def read_labels(
     found = count_labels(parts, column, given)
     for _, message in label_problems(parts, column, given, found):
         raise DataError(message)
-    return found.names, found.spellings
+    numbers = {name: number for number, name in enumerate(found.names)}
+    return found.names, {**numbers, **{other: numbers[name] for other, name in found.spellings.items()}}
 
 
 def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
@@ -210,46 +183,52 @@ def _sorted(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(labels, key=int) if whole else sorted(labels))
 
 
-def make_split(rows: Rows, column: ExampleColumns, name: str, aside: Path, blank: bool = False) -> Split:
+def make_split(
+    rows: Rows,
+    text: Sequence[str],
+    label: str,
+    numbers: Mapping[str, int],
+    name: str,
+    aside: Path,
+    blank: bool = False,
+) -> Split:
     """Checked examples of one split.
 
     Args:
+        numbers: the class number of each label.
         aside: a folder in which the split is written, to be mapped from there.
         blank: whether a text may be empty, as some of published data are.
     """
-    for text in column.text:
-        if not blank:
-            rows.refuse_missing(text, "text")
-    file = aside / f"{name}.arrow"
-    there = [name for name in (EXACT, NORMAL, KIND) if name in rows.table.column_names]
-    columns = [*column.text, column.label, NUMBER, *there]
-    write_batches(file, (_examples(rows, column, name, batch) for batch in rows.arrow(columns)))
-    return Split(open_table(file))
-
-
-def _examples(rows: Rows, column: ExampleColumns, name: str, batch: Any) -> Any:
-    """A batch of rows as examples."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts, (labels, numbers, *_) = batch.columns[: len(column.text)], batch.columns[len(column.text) :]
-    for place, text in zip(column.text, texts, strict=True):
-        if text.null_count:
-            wrong = numbers[text.is_null().index(True).as_py()]
-            raise DataError(f"{rows.where}: row {wrong}: column '{place}' holds nothing, not a text.")
-    values = pa.array(list(column.numbers), labels.type)
-    classes = pa.array(list(column.numbers.values()), pa.int64())
-    known = EXACT in batch.schema.names
-    exact, normal = (batch.column(EXACT), batch.column(NORMAL)) if known else map(pa.array, example_hashes(texts))
-    fields = {
-        "id": pc.binary_join_element_wise(pa.scalar(name), pc.cast(numbers, pa.string()), "-"),
-        **dict(zip(TEXT_COLUMNS, (pc.cast(text, pa.large_string()) for text in texts), strict=False)),
-        "label": classes.take(pc.index_in(labels, value_set=values)),
-        "exact": exact,
-        "normal": normal,
-        **({"kind": batch.column(KIND)} if KIND in batch.schema.names else {}),
-    }
-    return pa.record_batch(fields)
+    def examples(batch: Any) -> Any:
+        texts, places = batch.columns[: len(text)], batch.column(NUMBER)
+        for column, found in zip(text, texts, strict=True):
+            if found.null_count:
+                wrong = places[found.is_null().index(True).as_py()]
+                raise DataError(f"{rows.where}: row {wrong}: column '{column}' holds nothing, not a text.")
+        labels = batch.columns[len(text)]
+        place = pc.index_in(labels, value_set=pa.array(list(numbers), labels.type))
+        exact, normal = batch.columns[-2:] if hashed else map(pa.array, example_hashes(texts))
+        fields = {
+            "id": pc.binary_join_element_wise(pa.scalar(name), pc.cast(places, pa.string()), "-"),
+            **dict(zip(TEXT_COLUMNS, (pc.cast(found, pa.large_string()) for found in texts), strict=False)),
+            "label": pa.array(list(numbers.values()), pa.int64()).take(place),
+            "exact": exact,
+            "normal": normal,
+            **({"kind": batch.column(KIND)} if kinds else {}),
+        }
+        return pa.record_batch(fields)
+
+    for column in text:
+        if not blank:
+            rows.refuse_missing(column, "text")
+    hashed, kinds = EXACT in rows.table.column_names, KIND in rows.table.column_names
+    columns = [*text, label, NUMBER, *([KIND] if kinds else []), *([EXACT, NORMAL] if hashed else [])]
+    file = aside / f"{name}.arrow"
+    write_batches(file, map(examples, rows.arrow(columns)))
+    return Split(open_table(file))
 
 
 def fixed_sample(split: Split, size: Examples | None, seed: int | None = None) -> Split:

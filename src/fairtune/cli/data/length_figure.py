@@ -99,14 +99,16 @@ def _top(axes: Axes, length: int, text: str, **style: Any) -> None:
 
 
 def _curve(axes: Axes, counts: Counts, name: str, low: int, high: int, **style: Any) -> None:
-    axes.step([low, *counts.lengths, high], [0, *(100 * counts.coverage), 100], where="post", label=name, **style)
+    lengths, examples = np.unique(counts.lengths, return_counts=True)
+    coverage = 100 * examples.cumsum() / counts.n
+    axes.step([low, *lengths, high], [0, *coverage, 100], where="post", label=name, **style)
 
 
 def _shape(axes: Axes, counts: Counts, low: int, high: int) -> None:
     """Examples of each length, behind the curves; its height means nothing beside its own shape."""
     edges = np.unique(np.geomspace(low, high, BINS).round())
     heights = [
-        counts.examples[(counts.lengths >= first) & (counts.lengths < last)].sum() / np.log(last / first)
+        ((counts.lengths >= first) & (counts.lengths < last)).sum() / np.log(last / first)
         for first, last in pairwise(edges)
     ]
     scale = 62 / max(1, *heights)

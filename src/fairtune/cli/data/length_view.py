@@ -16,7 +16,7 @@ from fairtune.tasks.card.lengths import (
     PERCENTILES,
     REFERENCE,
     Choice,
-    CostRatio,
+    Cost,
     Lengths,
     auto_length,
 )
@@ -114,12 +114,12 @@ def histogram(counts: Counts) -> list[tuple[int, int | None, int]]:
     bins: list[tuple[int, int | None, int]] = []
     for first in range(1, most + 1, width):
         inside = (counts.lengths >= (0 if first == 1 else first)) & (counts.lengths < first + width)
-        bins.append((first, first + width - 1, int(counts.examples[inside].sum())))
+        bins.append((first, first + width - 1, int(inside.sum())))
     while len(bins) > 1 and not bins[0][2]:
         del bins[0]
     end = int(bins[-1][1] or 0)
     if counts.longest > end:
-        bins.append((end + 1, None, int(counts.examples[counts.lengths > end].sum())))
+        bins.append((end + 1, None, int((counts.lengths > end).sum())))
     return bins
 
 
@@ -163,7 +163,7 @@ def _choices(lengths: Lengths) -> Table:
 
 
 def _cells(choice: Choice, flops: bool) -> list[str]:
-    def costs(ratio: CostRatio) -> list[str]:
+    def costs(ratio: Cost) -> list[str]:
         return [times(ratio.tokens), *([times(ratio.flops)] if flops and ratio.flops is not None else [])]
 
     shares = [percent(share, 1) for share in (choice.truncated, choice.heldout_truncated, choice.lost)]

@@ -62,7 +62,9 @@ def lengths(
     source, chosen = find_model(model), read_task(task, "TASK")
     with Console(stderr=True).status("Counting tokens; the next time they are known ..."):
         data, source = load_task(chosen), source.fetched()
-        found = measure_lengths(data, source, tokenizer_folder(Path(str(source.folder))), coverage)
+        found = measure_lengths(
+            data, source.name, source.positions, tokenizer_folder(Path(str(source.folder))), coverage
+        )
     if output is not None:
         from fairtune.cli.data.length_figure import save_length_figure
 

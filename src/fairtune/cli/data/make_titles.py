@@ -17,15 +17,9 @@ from fairtune.cli.command import (
 )
 from fairtune.core.errors import DataError
 from fairtune.core.printable import printable
-from fairtune.tasks.titles import (
-    MadeTitle,
-    kinds,
-    make_titles,
-    read_titles,
-)
-from fairtune.tasks.titles.corruption import CORRECT
+from fairtune.tasks.titles import KINDS, MadeTitle, make_titles, read_titles
 from fairtune.tasks.titles.files import check_target, write_made
-from fairtune.tasks.titles.made_titles import ROWS
+from fairtune.tasks.titles.made_titles import CORRECT, ROWS
 
 Out = Annotated[
     Path,
@@ -113,7 +107,7 @@ def _weights(given: list[str]) -> dict[str, float]:
 
 def _summary(made: list[MadeTitle]) -> tuple[dict[str, int], dict[str, str]]:
     """Rows of each kind, and one example each."""
-    counts, examples = dict.fromkeys([CORRECT, *kinds()], 0), dict[str, str]()
+    counts, examples = dict.fromkeys([CORRECT, *KINDS], 0), dict[str, str]()
     for row in made:
         counts[row.kind] += 1
         examples.setdefault(row.kind, row.title)

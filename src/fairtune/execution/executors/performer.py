@@ -36,7 +36,10 @@ def perform_job(job: RunSpec, device: str, check_stop: CheckStop, report: Report
         FairtuneError: the run cannot be begun.
     """
     from fairtune.execution.run import perform_run
+    from fairtune.execution.smoke import perform_smoke
 
+    if job.smoke:
+        return perform_smoke(job, device, check_stop)
     last = 0.0
 
     def report_some(values: dict[str, Any]) -> None:

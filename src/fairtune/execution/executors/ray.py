@@ -14,6 +14,7 @@ from typing import Any
 
 from fairtune.core.errors import FairtuneError
 from fairtune.core.machine import available_cores
+from fairtune.core.numbers import plural
 from fairtune.execution.executors.node import ATTACHED
 from fairtune.execution.executors.remote import (
     GONE,
@@ -82,9 +83,7 @@ class RayCluster:
         for block in blocks:
             self._tasks[block] = task.remote([str(spec) for spec in block.specs], str(block.log), gpus > 0)
         there = [f"{int(sum(node.get(kind, 0) for node in nodes))} {kind}s" for kind in ("CPU", "GPU")]
-        return (
-            f"{len(blocks)} run{'s' * (len(blocks) > 1)} handed to Ray ({len(nodes)} nodes with {' and '.join(there)})."
-        )
+        return f"{plural(len(blocks), 'run')} handed to Ray ({len(nodes)} nodes with {' and '.join(there)})."
 
     def _needs(self, nodes: Sequence[Mapping[str, float]]) -> tuple[int, int]:
         """Cores and GPUs of a run."""

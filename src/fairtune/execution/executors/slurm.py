@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fairtune.core.errors import FairtuneError, LedgerError
 from fairtune.core.files import read_sealed, write_sealed
+from fairtune.core.numbers import plural
 from fairtune.execution.executors.node import UNSEEN
 from fairtune.execution.executors.remote import (
     GONE,
@@ -148,7 +149,7 @@ class SlurmJobs:
         except OSError as error:
             _cancel([job])
             raise LedgerError(f"{self._home}: the queued job cannot be recorded ({error.strerror}).") from None
-        return f"Slurm: {len(blocks)} job{'s' * (len(blocks) > 1)} queued as {job}; logs in {folder}."
+        return f"Slurm: {plural(len(blocks), 'job')} queued as {job}; logs in {folder}."
 
     def left(self) -> list[Block]:
         there, found = _queue(self._home) if self._arrays else {}, []

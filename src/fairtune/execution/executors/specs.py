@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairtune.core import __version__
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed, write_sealed
-from fairtune.core.version import __version__
 from fairtune.settings.execution import Execution
 from fairtune.study.plan import PROTOCOL
 from fairtune.study.run_spec import RunSpec

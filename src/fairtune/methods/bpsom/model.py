@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+from fairtune.core import __version__
 from fairtune.core.errors import ModelError
 from fairtune.core.files import write_json
-from fairtune.core.version import __version__
 from fairtune.methods.bpsom.head import BPSOMHead
 from fairtune.models.causal_classifier import LastTokenClassifier, sees_ahead
 from fairtune.models.folder_safety import CONFIG, check_folder, read_settings

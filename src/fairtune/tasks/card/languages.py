@@ -16,10 +16,8 @@ from fairtune.tasks.task import Texts
 
 SURE = 0.25
 """A guess counts from this confidence on. XNLI's 15 languages are then right in 98 to 100 % of test pairs."""
-LEAST = 0.02
-"""The share from which a language is named ..."""
-FEWEST = 3
-"""... and the texts, unless those are half of all."""
+LEAST, FEWEST = 0.02, 3
+"""A language is named from this share on, and from so many texts, unless those are half of all."""
 READ = 500
 """Characters that are read of a text: enough to tell."""
 
@@ -27,18 +25,13 @@ READ = 500
 def languages_of(examples: Iterable[Texts]) -> Languages:
     """The languages of some texts or pairs; those without a letter are not counted."""
     texts = ("\n".join(example)[:READ] for example in examples)
-    found = Counter(_language(text) for text in texts if any(map(str.isalpha, text)))
+    guesses = (_identifier().classify(text) for text in texts if any(map(str.isalpha, text)))
+    found = Counter(str(language) if confidence >= SURE else "" for language, confidence in guesses)
     total = found.total()
     least = max(LEAST * total, min(FEWEST, total / 2))
-    named = {name: count for name, count in sorted(found.items()) if name and count >= least}
-    shares = {name: count / total for name, count in sorted(named.items(), key=lambda item: -item[1])}
-    return Languages(total, shares, (total - sum(named.values())) / total if total else 0.0)
-
-
-def _language(text: str) -> str:
-    """The code of a text's language; empty if that is not sure."""
-    language, confidence = _identifier().classify(text)
-    return str(language) if confidence >= SURE else ""
+    named = [(name, count) for name, count in sorted(found.items()) if name and count >= least]
+    shares = {name: count / total for name, count in sorted(named, key=lambda item: -item[1])}
+    return Languages(total, shares, (total - sum(count for _, count in named)) / total if total else 0.0)
 
 
 @cache

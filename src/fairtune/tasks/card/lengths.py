@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,15 @@ HIDDEN = ("hidden_size", "d_model", "dim", "n_embd")
 """What architectures call the width of their layers."""
 INNER = ("intermediate_size", "d_ff", "ffn_dim", "encoder_ffn_dim", "hidden_dim", "n_inner")
 """Likewise of their feed-forward parts."""
+COVERAGE = 0.95
+PERCENTILES = (50, 75, 90, 95, 99)
+CHOICES = (64, 96, 128, 256, 512)
+REFERENCE = 128
+"""The choice whose cost in batches of similar length is 1."""
+HELDOUT_SAMPLE = 5_000
+"""Most examples of validation and test that are counted: nothing is decided by them, they only show whether they differ."""
+SHORTEST = 8
+"""What `auto` does not go below."""
 
 
 @dataclass(frozen=True)
@@ -40,35 +49,26 @@ class Products:
 
 @dataclass(frozen=True)
 class Cost:
-    """An epoch at one `max_length`. Without the model's sizes, `flops` is None."""
-
-    tokens: int
-    flops: int | None
-
-    def ratio(self, other: Cost) -> CostRatio:
-        flops = None if self.flops is None or other.flops is None else self.flops / max(1, other.flops)
-        return CostRatio(self.tokens / max(1, other.tokens), flops)
-
-
-@dataclass(frozen=True)
-class CostRatio:
-    """Beside the cost of another choice."""
+    """Of an epoch, in all or beside that of another choice. Without the model's sizes, `flops` is None."""
 
     tokens: float
     flops: float | None
+
+    def beside(self, other: Cost) -> Cost:
+        flops = None if self.flops is None or other.flops is None else self.flops / max(1, other.flops)
+        return Cost(self.tokens / max(1, other.tokens), flops)
 
 
 def grouped_cost(counts: Counts, length: int, products: Products | None) -> Cost:
     """In batches of similar length, each padded to its own longest example: what fairtune trains with."""
     lengths = counts.truncated(length)
     batches = training_batches(lengths, BATCH_SIZE, seed=0, epoch=0)
-    widths = np.repeat([lengths[batch].max() for batch in batches], [len(batch) for batch in batches])
-    return _cost(widths, products)
+    return _cost(np.repeat([lengths[batch].max() for batch in batches], list(map(len, batches))), products)
 
 
 def padded_cost(counts: Counts, length: int, products: Products | None) -> Cost:
     """With every example padded to the length: what many scripts do."""
-    return _cost(np.full(counts.n, length, dtype=np.int64), products)
+    return _cost(np.full(counts.n, length), products)
 
 
 def _cost(widths: Numbers, products: Products | None) -> Cost:
@@ -85,27 +85,6 @@ def model_products(folder: Path) -> Products | None:
 def config_size(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     """A size in a config, by the first of some names that it has."""
     return next((value for name in names if isinstance(value := config.get(name), int) and value > 0), None)
-
-
-COVERAGE = 0.95
-PERCENTILES = (50, 75, 90, 95, 99)
-CHOICES = (64, 96, 128, 256, 512)
-REFERENCE = 128
-"""The choice whose cost in batches of similar length is 1."""
-HELDOUT_SAMPLE = 5_000
-"""Most examples of validation and test that are counted: nothing is decided by them, they only show whether they differ."""
-SHORTEST = 8
-"""What `auto` does not go below."""
-
-
-class MeasuredModel(Protocol):
-    """What is known of the model whose tokens count."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def positions(self) -> int | None:
-        """The longest input that it takes, where its config tells."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +105,8 @@ class Choice:
     heldout_truncated: float
     lost: float
     mean_tokens: float
-    grouped: CostRatio
-    padded: CostRatio
+    grouped: Cost
+    padded: Cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +114,7 @@ class Lengths:
     """Lengths of a task's examples.
 
     Args:
-        positions: the longest input that the model takes, where its config tells.
+        positions: the longest input that the model takes, where its config says so.
         heldout: validation and test together.
         coverage: the share of training examples that `covering` covers.
         choices: `covering` (or all that the model takes) and the usual ones, ascending, as far as the model takes them.
@@ -169,47 +148,37 @@ class Lengths:
 
 
 def measure_lengths(
-    task: Task, model: MeasuredModel, tokenizer: TokenizerFolder, coverage: float = COVERAGE
+    task: Task, model: str, positions: int | None, tokenizer: TokenizerFolder, coverage: float = COVERAGE
 ) -> Lengths:
     """Count the tokens of a task's examples, and weigh the choices.
 
     Args:
+        positions: the longest input that the model takes, where its config says so.
         tokenizer: the model's; what the choices cost follows from the config in its folder.
 
     Raises:
         DataError: the coverage is not a share.
     """
     check_coverage(coverage)
-    train = train_counts(task, tokenizer)
-    heldout = heldout_counts(task, tokenizer)
+    train, heldout = train_counts(task, tokenizer), heldout_counts(task, tokenizer)
     covering = train.covering(coverage)
-    usable = [length for length in CHOICES if model.positions is None or length <= model.positions]
-    limits = sorted({*usable, min(covering, model.positions or covering)})
+    usable = [length for length in CHOICES if positions is None or length <= positions]
     products = model_products(tokenizer.folder)
     unit = grouped_cost(train, REFERENCE, products)
-
-    def choice(length: int) -> Choice:
-        return Choice(
+    choices = tuple(
+        Choice(
             max_length=length,
             truncated=train.cut(length),
             heldout_truncated=heldout.cut(length),
             lost=train.lost(length),
             mean_tokens=float(train.truncated(length).mean()),
-            grouped=grouped_cost(train, length, products).ratio(unit),
-            padded=padded_cost(train, length, products).ratio(unit),
+            grouped=grouped_cost(train, length, products).beside(unit),
+            padded=padded_cost(train, length, products).beside(unit),
         )
-
-    return Lengths(
-        task=task.name,
-        model=model.name,
-        positions=model.positions,
-        train=train,
-        heldout=heldout,
-        coverage=coverage,
-        covering=covering,
-        choices=tuple(map(choice, limits)),
-        beyond=tuple(length for length in CHOICES if length not in usable),
+        for length in sorted({*usable, min(covering, positions or covering)})
     )
+    beyond = tuple(length for length in CHOICES if length not in usable)
+    return Lengths(task.name, model, positions, train, heldout, coverage, covering, choices, beyond)
 
 
 def train_counts(task: Task, tokenizer: TokenizerFolder) -> Counts:
@@ -244,5 +213,5 @@ def _counts_json(counts: Counts) -> dict[str, Any]:
         "sampled": counts.sampled,
         "percentiles": {str(share): counts.covering(share / 100) for share in PERCENTILES},
         "longest": counts.longest,
-        "mean": float((counts.lengths * counts.examples).sum() / counts.n),
+        "mean": float(counts.lengths.sum() / counts.n),
     }

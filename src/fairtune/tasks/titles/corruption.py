@@ -1,98 +1,161 @@
-"""What a corruption is: a way in which an extracted title goes wrong, registered as a kind, and the draws it may ask for."""
+"""Wrong titles made of correct ones by the grammar, and how a page prints a title that is correct."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
 
-CORRECT = "correct"
-"""What the column `kind` says of a correct title."""
-T = TypeVar("T")
+from fairtune.tasks.titles.grammar import RULES, words_of
 
-
-class Draws:
-    """What a corruption may ask for: chance, numbers, a choice, another title.
-
-    Args:
-        another: gives a title that nothing else uses.
-    """
-
-    def __init__(self, seed: int | str, another: Callable[[], str]) -> None:
-        self._random = random.Random(seed)
-        self.another = another
-
-    def chance(self, probability: float) -> bool:
-        return self._random.random() < probability
-
-    def number(self, low: int, high: int) -> int:
-        """A whole number, both ends included."""
-        return low + int(self._random.random() * (high - low + 1))
-
-    def pick(self, choices: Sequence[T]) -> T:
-        return choices[self.number(0, len(choices) - 1)]
-
-    def weighted(self, choices: Sequence[tuple[float, T]]) -> T:
-        """One of the choices, each as likely as its weight."""
-        place = self._random.random() * sum(weight for weight, _ in choices)
-        for weight, choice in choices:
-            place -= weight
-            if place < 0:
-                return choice
-        return choices[-1][1]
-
-    def some(self, choices: Sequence[T], low: int, high: int) -> list[T]:
-        """Between `low` and `high` of the choices, none twice."""
-        left, taken = list(choices), []
-        for _ in range(min(self.number(low, high), len(left))):
-            taken.append(left.pop(self.number(0, len(left) - 1)))
-        return taken
-
-    def shuffled(self, values: Sequence[T]) -> list[T]:
-        mixed = list(values)
-        for place in range(len(mixed) - 1, 0, -1):
-            other = self.number(0, place)
-            mixed[place], mixed[other] = mixed[other], mixed[place]
-        return mixed
+CHOICE = re.compile(r"<([^<>]*)>")
+SLOT = re.compile(r"\{(\d+)\.\.(\d+)\}|\{(\w+)([!^-]?)\}")
+FEWEST_WORDS = 5
+"""A shorter title is not cut: what is left could be anything."""
+FUNCTION_WORDS = frozenset(words_of("function_word"))
+Words = Sequence[str]
 
 
-Corrupt = Callable[[str, Draws], str | None]
-"""Makes a wrong title of a correct one; None where that title does not lend itself to it."""
+class NotSuitedError(ValueError):
+    """A title does not lend itself to a kind of error."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """One way in which extraction fails.
+def corrupt(kind: str, title: str, other: str, draws: random.Random) -> str | None:
+    """A wrong title; None if the title does not lend itself to the kind.
 
     Args:
-        weight: how often it occurs, relative to the other kinds.
-        titles: how many correct titles one wrong title uses up.
-        keeps_letters: whether the letters stay as they are, and only case or spacing changes.
-        help: one line, the docstring of `corrupt`.
+        other: another title, for kinds that merge two.
     """
-
-    name: str
-    weight: float
-    titles: int
-    keeps_letters: bool
-    help: str
-    corrupt: Corrupt
+    try:
+        return " ".join(_expand(kind, title.split(), other.split(), draws).split())
+    except NotSuitedError:
+        return None
 
 
-REGISTERED: dict[str, Kind] = {}
+def _expand(rule: str, title: Words, other: Words, draws: random.Random) -> str:
+    """One form of a rule, filled in."""
+
+    def slot(found: re.Match[str]) -> str:
+        low, high, name, case = found.groups()
+        if low:
+            return str(draws.randint(int(low), int(high)))
+        if name in RULES:
+            text = _expand(name, title, other, draws)
+        else:
+            words = other if name.startswith("other_") else title
+            text = " ".join(_part(name.removeprefix("other_"), words, draws))
+        if case == "!" or (case == "^" and draws.random() < 0.25):
+            return text.upper()
+        return text.lower() if case == "-" else text
+
+    weights, forms = zip(*RULES[rule], strict=True)
+    (form,) = draws.choices(forms, weights)
+    while "<" in form:
+        form = CHOICE.sub(lambda found: draws.choice(found[1].split("|")), form)
+    return SLOT.sub(slot, form)
 
 
-def kind(weight: float, titles: int = 1, keeps_letters: bool = False) -> Callable[[Corrupt], Corrupt]:
-    """Register a corruption under its function's name; its docstring is the help text."""
+def _part(name: str, words: Words, draws: random.Random) -> Words:
+    if name in CUTS and len(words) < FEWEST_WORDS:
+        raise NotSuitedError
+    return PARTS[name](words, draws)
 
-    def add(corrupt: Corrupt) -> Corrupt:
-        name, text = corrupt.__name__, (corrupt.__doc__ or "").strip()
-        if name in REGISTERED or name == CORRECT:
-            raise ValueError(f"kind '{name}' is registered twice")
-        if not text or "\n" in text or weight <= 0:
-            raise ValueError(f"kind '{name}' needs a docstring of one line and a weight above 0")
-        REGISTERED[name] = Kind(name, weight, titles, keeps_letters, text, corrupt)
-        return corrupt
 
-    return add
+def _open_ends(words: Words) -> list[int]:
+    """Places after a word with which no title ends."""
+    return [
+        i for i in range(2, len(words)) if words[i - 1].endswith((":", "–")) or words[i - 1].lower() in FUNCTION_WORDS
+    ]
+
+
+def _piece(words: Words, draws: random.Random) -> Words:
+    (count,) = draws.choices((1, 2, 3), (5, 5, 1))
+    start = draws.randint(0, len(words) - count)
+    return [word.strip(".,;:()[]\"'“”?!") for word in words[start : start + count]]
+
+
+def _misread(words: Words, draws: random.Random) -> Words:
+    title = " ".join(words)
+    for _ in range(max(3, round(len(title) * draws.uniform(0.06, 0.16)))):
+        title = _slip(title, draws)
+    return [title]
+
+
+def _slip(title: str, draws: random.Random) -> str:
+    """One letter, or pair of letters, misread; nothing where none of some tries fits."""
+    for _ in range(8):
+        right, wrong = draws.choice(words_of("misreading")).split("=")
+        places = [i for i in range(1, len(title)) if title.startswith(right, i)]
+        if places:
+            place = draws.choice(places)
+            return title[:place] + wrong + title[place + len(right) :]
+    return title
+
+
+def _spaced(words: Words, draws: random.Random) -> Words:
+    if draws.random() < 0.25:
+        return "".join(words)
+    kept = draws.sample(range(1, len(words)), draws.randint(0, 2))
+    return ["".join(f" {word}" if place in kept else word for place, word in enumerate(words))]
+
+
+def _unreadable(words: Words, draws: random.Random) -> Words:
+    share = draws.choice((0.4, 0.7, 0.95))
+    return [
+        "".join(
+            draws.choice(words_of("unreadable_letter")) if letter.isalpha() and draws.random() < share else letter
+            for letter in word
+        )
+        for word in words[: draws.randint(2, 8)]
+    ]
+
+
+PARTS: Mapping[str, Callable[[Words, random.Random], Words]] = {
+    "title": lambda words, _: words,
+    "start": lambda words, draws: words[: draws.randint(2, 5)],
+    "end": lambda words, draws: words[-draws.randint(2, 4) :],
+    "some": lambda words, draws: words[draws.randint(0, 2) :][: draws.randint(3, 8)],
+    "cut": lambda words, draws: words[: draws.randint(max(2, len(words) // 3), len(words) - 1)],
+    "open_cut": lambda words, draws: words[: draws.choice(_open_ends(words) or [len(words) - 1])],
+    "rest": lambda words, draws: words[draws.randint(1, len(words) - 2) :],
+    "open_rest": lambda words, draws: words[draws.choice(_open_ends(words) or [2]) - 1 :],
+    "piece": _piece,
+    "misread": _misread,
+    "spaced": _spaced,
+    "unreadable": _unreadable,
+}
+"""What a form may take of a title."""
+CUTS = ("cut", "open_cut", "rest", "open_rest", "piece", "spaced")
+
+
+def _every_word(title: str) -> str:
+    return " ".join(word[:1].upper() + word[1:] for word in title.split())
+
+
+def vary_surface(title: str, draws: random.Random) -> str:
+    """A title as a page might print it: capitals, a note mark or a lost hyphen may not give a class away, so both are varied."""
+
+    def chance(probability: float) -> bool:
+        return draws.random() < probability
+
+    for probability, old, new in (
+        (0.2, "-", ("", " ", "–", "- ")),
+        (0.15, ":", (" :", " -", " –", "")),
+        (0.2, "'", "’"),
+    ):
+        if chance(probability):
+            title = title.replace(old, draws.choice(new), 1)
+    if chance(0.3):
+        title = title.replace("’", "'").replace("“", '"').replace("”", '"')
+    if chance(0.02):
+        title = title.replace(" ", "", 1)
+    if chance(0.02):
+        title = _slip(title, draws)
+    (case,) = draws.choices((str, str.upper, _every_word, str.capitalize, string.capwords), (66, 13, 10, 7, 4))
+    title = " ".join(case(title).split())
+    if chance(0.015):
+        title += draws.choice((" (Extended Abstract)", " (extended abstract)", ": A Survey", " – Preliminary Report"))
+    if chance(0.04):
+        return title + draws.choice(words_of("note_mark"))
+    return f"{title}." if chance(0.02) and title[-1].isalnum() else title

@@ -1,4 +1,4 @@
-"""Token blocks: a corpus as one flat stream of tokens on disk, written once, mapped into memory by whoever reads it.
+"""Token blocks: a corpus as one flat stream of tokens on disk, written once, mapped into memory where it is read.
 
 Each document is followed by the tokenizer's end-of-text token (EOS). Where the tokenizer itself begins a text with another token
 (BOS), as Llama's does, each document begins with that. What looks like a special token inside a document is split like any other
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections import deque
+import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,15 +26,14 @@ from fairtune.core.errors import DataError
 from fairtune.core.files import write_json
 from fairtune.core.stages import stage
 from fairtune.tasks.corpora import Corpus
-from fairtune.tasks.task import Texts
-from fairtune.tasks.tokens.encoder import Piece
-from fairtune.tasks.tokens.tokenization import tokenize, tokenizer_identity
+from fairtune.tasks.tokens.tokenization import encoder, mapped, token_dtype, tokenizer_identity
 
-VERSION = 3
+VERSION = 4
 """Raised whenever the same documents would give another file."""
 FILE, SIZES, FACTS = "tokens.bin", "documents.bin", "blocks.json"
 SIZE = np.dtype("<u4")
-BATCH_DOCUMENTS, BATCH_CHARACTERS = 1000, 1 << 18
+TOGETHER = 500
+"""Documents that are tokenised at once."""
 Tokens = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
@@ -54,15 +54,6 @@ class TextCounts:
     bytes: int = 0
     words: int = 0
     cut: bool = False
-
-    def plus(self, text: str, tokens: int, cut: bool = False) -> TextCounts:
-        return TextCounts(
-            self.documents + 1,
-            self.tokens + tokens,
-            self.bytes + len(text.encode()),
-            self.words + len(text.split()),
-            cut,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +149,7 @@ def token_blocks(
     Args:
         tokenizer: of transformers.
         tokens: stop after exactly so many, even within a document; None takes all.
-        check_stop: called again and again, so that a long job can be stopped.
+        check_stop: called regularly, so that a long job can be stopped.
 
     Raises:
         DataError: the tokenizer has no EOS, there is no text, or it cannot be read.
@@ -169,76 +160,71 @@ def token_blocks(
             f"{where}: the tokenizer has no end-of-text token (EOS), which stands between documents; use the tokenizer of "
             "a causal language model, or set its `eos_token`."
         )
-    eos, bos, whole, dtype = int(tokenizer.eos_token_id), _bos(tokenizer), _whole(tokenizer), _dtype(tokenizer)
-    key = key_of([VERSION, corpus.identity(split), tokenizer_identity(whole), eos, bos, dtype.str, tokens])
+    eos, bos, dtype = int(tokenizer.eos_token_id), _bos(tokenizer), token_dtype(tokenizer)
+    whole = copy.copy(tokenizer)
+    whole.split_special_tokens = True  # to it, nothing in a text is special
+    key = key_of([VERSION, corpus.identity(split), tokenizer_identity(whole), eos, bos, tokens])
 
     def build(folder: Path) -> None:
-        counts = _write(folder, corpus, split, whole, tokens, check_stop, dtype, bos)
-        if not counts.documents:
+        sizes, cut = _write(folder / FILE, corpus, split, whole, bos, dtype, tokens, check_stop)
+        if not len(sizes):
             raise DataError(f"{where}: there is no text in it ({corpus.source}); every document is blank or held out.")
-        write_json(
-            folder / FACTS, {**asdict(counts), "dtype": dtype.str, "eos": eos, "corpus": corpus.name, "split": split}
-        )
+        sizes.astype(SIZE).tofile(folder / SIZES)
+        held, size, words = sizes.sum(axis=0).tolist()
+        counts = TextCounts(len(sizes), held, size, words, cut)
+        write_json(folder / FACTS, {**asdict(counts), "corpus": corpus.name, "split": split})
 
     def read(folder: Path) -> TokenBlocks:
         facts = json.loads((folder / FACTS).read_bytes())
         counts = TextCounts(**{name: facts[name] for name in asdict(TextCounts())})
-        sizes = np.memmap(folder / SIZES, SIZE, mode="r", shape=(counts.documents, 3))
-        stream = np.memmap(folder / FILE, dtype, mode="r", shape=(counts.tokens,))
-        return TokenBlocks(where, folder, stream, sizes, counts, eos, bos)
+        stream = mapped(folder / FILE, dtype, counts.tokens)
+        return TokenBlocks(where, folder, stream, mapped(folder / SIZES, SIZE, counts.documents, 3), counts, eos, bos)
 
     return cached("blocks", key, build, read, check_stop)
 
 
 def _write(
-    folder: Path,
+    file: Path,
     corpus: Corpus,
     split: str,
     tokenizer: Any,
+    bos: int | None,
+    dtype: np.dtype[Any],
     limit: int | None,
     check_stop: Callable[[], None],
-    dtype: Any,
-    bos: int | None,
-) -> TextCounts:
-    counts, waiting = TextCounts(), deque[str]()
+) -> tuple[npt.NDArray[np.int64], bool]:
+    """Write the stream; returns tokens, bytes and words of each document, and whether the last was cut."""
+    encode = encoder(tokenizer, None, pair=False, special=False)
+    before = [] if bos is None else [bos]
     documents = cast("Generator[list[str]]", corpus.documents(split))
-    pieces = tokenize(_batches(documents, waiting), tokenizer, special=False, check_stop=check_stop)
-    with (
-        (folder / FILE).open("wb") as sink,
-        (folder / SIZES).open("wb") as sizes,
-        closing(documents),
-        closing(cast("Generator[Piece]", pieces)),
-        stage(f"tokenising documents of the {split} text") as advance,
-    ):
-        for piece in pieces:
-            advance(len(piece.lengths))
-            stream = _joined(piece, tokenizer.eos_token_id, bos).astype(dtype)
-            before, found = counts.tokens, [counts]
-            for length in piece.lengths.tolist():
-                first = 0 if bos is None else 1
-                size = first + length + 1
-                text, left = waiting.popleft(), size if limit is None else limit - counts.tokens
-                if left < size:
-                    counts = counts.plus(_covered(text, left - first, tokenizer), left, cut=True)
-                else:
-                    counts = counts.plus(text, size)
-                found.append(counts)
-                if counts.tokens == limit:
-                    break
-            sink.write(stream[: counts.tokens - before].data)
-            sizes.write(np.diff([(c.tokens, c.bytes, c.words) for c in found], axis=0).astype(SIZE).data)
-            if counts.tokens == limit:
-                break
-    return counts
+    texts, batch, found, total = chain.from_iterable(documents), [""], [np.zeros((0, 3), np.int64)], 0
+    with file.open("wb") as sink, closing(documents), stage(f"tokenising documents of the {split} text") as advance:
+        while (limit is None or total < limit) and (read := list(islice(texts, TOGETHER))):
+            check_stop()
+            batch, piece = read, encode([read])
+            ends = np.cumsum(piece.lengths)
+            edges = np.stack([*([ends - piece.lengths] * len(before)), ends], axis=1)
+            stream = np.insert(piece.tokens, edges.ravel(), [*before, tokenizer.eos_token_id] * len(batch))
+            sink.write(stream.astype(dtype).data)
+            found.append(np.stack([piece.lengths + edges.shape[1], *_text_sizes(batch)], axis=1))
+            total += len(stream)
+            advance(len(batch))
+    sizes = np.concatenate(found)
+    if limit is None or total <= limit:
+        return sizes, False
+    os.truncate(file, limit * dtype.itemsize)
+    starts = np.cumsum(sizes[:, 0]) - sizes[:, 0]
+    kept = int(np.searchsorted(starts, limit))
+    left, last = limit - int(starts[kept - 1]), batch[kept - 1 - len(starts)]
+    sizes = sizes[:kept]
+    if cut := left < sizes[-1, 0]:
+        sizes[-1] = left, *np.ravel(_text_sizes([_covered(last, left - len(before), tokenizer)]))
+    return sizes, bool(cut)
 
 
-def _joined(piece: Piece, eos: int, bos: int | None) -> npt.NDArray[Any]:
-    """The tokens of documents with what stands at their edges."""
-    ends = np.cumsum(piece.lengths)
-    if bos is None:
-        return np.insert(piece.tokens, ends, eos)
-    places = np.stack([ends - piece.lengths, ends], axis=1).ravel()
-    return np.insert(piece.tokens, places, np.tile([bos, eos], len(ends)))
+def _text_sizes(texts: list[str]) -> tuple[list[int], list[int]]:
+    """Bytes and words of each."""
+    return [len(text.encode()) for text in texts], [len(text.split()) for text in texts]
 
 
 def _bos(tokenizer: Any) -> int | None:
@@ -248,42 +234,11 @@ def _bos(tokenizer: Any) -> int | None:
     return int(bos) if begins else None
 
 
-def _batches(chunks: Iterator[list[str]], waiting: deque[str]) -> Iterator[list[Texts]]:
-    """Batches of an even size, whatever the chunks; each document is also put in the queue."""
-    batch: list[Texts] = []
-    size = 0
-    for chunk in chunks:
-        for text in chunk:
-            waiting.append(text)
-            batch.append((text,))
-            size += len(text)
-            if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_CHARACTERS:
-                yield batch
-                batch, size = [], 0
-    if batch:
-        yield batch
-
-
 def _covered(text: str, tokens: int, tokenizer: Any) -> str:
     """The beginning of a text that its first tokens stand for; a character that is cut in two is not part of it."""
     if not tokenizer.is_fast:
         raise DataError("tokens: this tokenizer cannot tell which token stands for which text; leave `tokens` out.")
-    places = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
     if tokens < 1:
         return ""
-    if tokens >= len(places):
-        return text
-    return text[: min(places[tokens - 1][1], places[tokens][0])]
-
-
-def _whole(tokenizer: Any) -> Any:
-    """The tokenizer, to which nothing in a text is special."""
-    same = copy.copy(tokenizer)
-    same.split_special_tokens = True
-    return same
-
-
-def _dtype(tokenizer: Any) -> np.dtype[Any]:
-    """Two bytes per token where the vocabulary fits, else four; the lowest byte first."""
-    largest = max(tokenizer.get_vocab().values())
-    return np.dtype("<u2" if largest < 1 << 16 else "<u4")
+    places = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+    return text if tokens >= len(places) else text[: min(places[tokens - 1][1], places[tokens][0])]

@@ -1,9 +1,9 @@
-"""How many tokens the examples of a split have: counted once for each tokenizer, kept in the cache as a few numbers."""
+"""How many tokens the examples of a split have: counted once for each tokenizer, and kept in the cache."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from fairtune.core.cache import cached_json, key_of
 from fairtune.core.stages import stage
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import TEXT_COLUMNS, Split
-from fairtune.tasks.tokens.tokenization import BATCH, TokenizerFolder, tokenize
+from fairtune.tasks.tokens.tokenization import TokenizerFolder, tokenize
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same texts would give other counts."""
 SAMPLE = 20_000
 """Most examples that are counted: a share of 5 % is then known to a third of a percentage point."""
@@ -24,21 +24,19 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """How many examples have how many tokens, special tokens included, nothing truncated.
+    """How many tokens some examples have, special tokens included, nothing truncated.
 
     Args:
-        lengths: each length that occurs, ascending.
-        examples: how many examples have it.
+        lengths: of each example that was counted, ascending.
         rows: examples of the whole split, of which a sample may have been counted.
     """
 
     lengths: Numbers
-    examples: Numbers
     rows: int
 
     @property
     def n(self) -> int:
-        return int(self.examples.sum())
+        return len(self.lengths)
 
     @property
     def sampled(self) -> bool:
@@ -48,59 +46,46 @@ class Counts:
     def longest(self) -> int:
         return int(self.lengths[-1])
 
-    @cached_property
-    def coverage(self) -> npt.NDArray[np.float64]:
-        """The share of examples that are no longer than each length."""
-        return np.cumsum(self.examples) / self.n
-
     def covering(self, share: float) -> int:
         """The smallest length that this share of the examples does not exceed."""
-        return int(self.lengths[np.searchsorted(self.coverage, share)])
+        return int(self.lengths[np.searchsorted(np.arange(1, self.n + 1) / self.n, share)])
 
     def cut(self, length: int) -> float:
         """The share of examples that are truncated at a length."""
-        return int(self.examples[self.lengths > length].sum()) / self.n
+        return float((self.lengths > length).mean())
 
     def lost(self, length: int) -> float:
         """The share of tokens that truncation at a length takes away."""
-        over = np.maximum(self.lengths - length, 0)
-        return float((over * self.examples).sum() / max(1, (self.lengths * self.examples).sum()))
+        return float(np.maximum(self.lengths - length, 0).sum() / max(1, self.lengths.sum()))
 
     def truncated(self, length: int) -> Numbers:
         """The length of every example, truncated."""
-        return np.repeat(np.minimum(self.lengths, length), self.examples)
+        return np.minimum(self.lengths, length)
 
 
-def count_of(lengths: Numbers, rows: int | None = None) -> Counts:
-    """Counts of examples with these lengths."""
-    found, examples = np.unique(np.asarray(lengths, dtype=np.int64), return_counts=True)
-    return Counts(found, examples, len(lengths) if rows is None else rows)
-
-
-def token_counts(splits: list[Split], tokenizer: TokenizerFolder, most: int = SAMPLE) -> Counts:
-    """Counts of some splits together, of a fixed sample where they have more than `most` examples."""
-    key = key_of([VERSION, most, [split.identity for split in splits], tokenizer.identity()])
-    kept = cached_json("lengths", key, lambda: _count(splits, tokenizer, most))
-    return Counts(np.array(kept["lengths"]), np.array(kept["examples"]), kept["rows"])
-
-
-def _count(splits: list[Split], tokenizer: TokenizerFolder, most: int) -> dict[str, Any]:
-    whole = _together(splits)
-    chosen = fixed_sample(whole, most)
-    batches = (chosen.texts[start : start + BATCH] for start in range(0, len(chosen), BATCH))
-    found = []
-    with stage("counting tokens of texts", len(chosen)) as advance:
-        for piece in tokenize(batches, tokenizer.load()):
+def count_tokens(
+    split: Split, tokenizer: Any, most: int = SAMPLE, check_stop: Callable[[], None] = lambda: None
+) -> Counts:
+    """Counts of a split, of a fixed sample where it has more than `most` examples."""
+    texts, found = fixed_sample(split, most).texts, []
+    with stage("counting tokens of texts", len(texts)) as advance:
+        for piece in tokenize(texts, tokenizer, check_stop=check_stop):
             found.append(piece.lengths)
             advance(len(piece.lengths))
-    counts = count_of(np.concatenate(found), len(whole))
-    return {"rows": counts.rows, "lengths": counts.lengths.tolist(), "examples": counts.examples.tolist()}
+    return Counts(np.sort(np.concatenate(found)), len(split))
 
 
-def _together(splits: list[Split]) -> Split:
-    import pyarrow as pa
+def token_counts(splits: Sequence[Split], tokenizer: TokenizerFolder, most: int = SAMPLE) -> Counts:
+    """Counts of some splits together, from the cache where they are in it."""
 
-    if len(splits) == 1:
-        return splits[0]
-    columns = [name for name in ("id", *TEXT_COLUMNS, "label") if name in splits[0].table.column_names]
-    return Split(pa.concat_tables([split.table.select(columns) for split in splits]))
+    def count() -> dict[str, Any]:
+        import pyarrow as pa
+
+        columns = [name for name in ("id", *TEXT_COLUMNS, "label") if name in splits[0].table.column_names]
+        together = Split(pa.concat_tables([split.table.select(columns) for split in splits]))
+        counts = count_tokens(together, tokenizer.load(), most)
+        return {"lengths": counts.lengths.tolist(), "rows": counts.rows}
+
+    key = key_of([VERSION, most, [split.identity for split in splits], tokenizer.identity()])
+    kept = cached_json("lengths", key, count)
+    return Counts(np.array(kept["lengths"]), kept["rows"])

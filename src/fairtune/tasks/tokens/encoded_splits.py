@@ -1,6 +1,6 @@
 """A task's splits as token ids, and batches of them.
 
-Ids are made once, kept in the cache as Arrow, and mapped into memory by every run that trains on them. Batches are of similar
+Ids are made once, kept in the cache, and mapped into memory by every run that trains on them. Batches are of similar
 length, so that there is little padding; a seed decides their order, the same for every arm.
 """
 
@@ -19,14 +19,14 @@ import numpy.typing as npt
 from fairtune.core.cache import cached, key_of
 from fairtune.core.stages import stage
 from fairtune.settings.few_labels import Examples, FewLabels, is_resampled
-from fairtune.tasks.reading.rows import open_table
+from fairtune.tasks.reading.rows import open_table, write_batches
 from fairtune.tasks.splits import fixed_sample
-from fairtune.tasks.task import SPLITS, Labels, Split, Task, Texts
-from fairtune.tasks.tokens.tokenization import BATCH, tokenize, tokenizer_identity
+from fairtune.tasks.task import SPLITS, Labels, Split, Task
+from fairtune.tasks.tokens.tokenization import mapped, token_dtype, tokenize, tokenizer_identity
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same texts would give other tokens, or another file."""
-FILE = "tokens.arrow"
+TOKENS, TYPES, EXAMPLES = "tokens.bin", "types.bin", "examples.arrow"
 Tokens = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 Indices = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray[np.int64]]
@@ -82,11 +82,9 @@ class Encoded:
 def encode(split: Split, tokenizer: Any, max_length: int, check_stop: Callable[[], None] = lambda: None) -> Encoded:
     """A split as tokens, without the cache."""
     with tempfile.TemporaryDirectory() as folder:
-        _write(Path(folder), split, tokenizer, max_length, check_stop)
-        return _open(Path(folder), tokenizer)  # stays mapped when the file's name is gone
-
-
-_opened: dict[str, Encoded] = {}
+        dtype = token_dtype(tokenizer)
+        _write(Path(folder), split, tokenizer, max_length, dtype, check_stop)
+        return _open(Path(folder), dtype, tokenizer.pad_token_id)  # stays mapped when the files' names are gone
 
 
 def encode_task(
@@ -104,94 +102,63 @@ def encode_task(
 
     Args:
         sizes: how many examples of a split, where not all: its fixed sample.
-        check_stop: called again and again, so that a long job can be stopped.
-        seed: that draws the samples which are drawn anew for each seed.
+        check_stop: called regularly, so that a long job can be stopped.
+        seed: draws the samples that differ from seed to seed.
     """
-    identity, found = [tokenizer_identity(tokenizer), tokenizer.pad_token_id], {}
-    for name in SPLITS:
-        split, size = task.splits[name], (sizes or {}).get(name)
+    identity, dtype = [tokenizer_identity(tokenizer), tokenizer.pad_token_id], token_dtype(tokenizer)
+
+    def encoded(split: Split, size: Examples | None) -> Encoded:
         if is_resampled(size):
             assert seed is not None, "each seed has its own sample"
-            found[name] = encode(fixed_sample(split, size, seed), tokenizer, max_length, check_stop)
-            continue
-        sampled = _cut(size, len(split))
-        key = key_of([VERSION, split.identity, sampled, identity, max_length])
-        if key not in _opened:
-            build = _builder(split, size, tokenizer, max_length, check_stop)
-            _opened[key] = cached("tokens", key, build, lambda folder: _open(folder, tokenizer), check_stop)
-        found[name] = _opened[key]
-    return found
+            return encode(fixed_sample(split, size, seed), tokenizer, max_length, check_stop)
+        few = size.per_class if isinstance(size, FewLabels) else None
+        most = min(size, len(split)) if isinstance(size, int) else len(split)
+        return cached(
+            "tokens",
+            key_of([VERSION, split.identity, few, most, identity, max_length]),
+            lambda folder: _write(folder, fixed_sample(split, size), tokenizer, max_length, dtype, check_stop),
+            lambda folder: _open(folder, dtype, tokenizer.pad_token_id),
+            check_stop,
+        )
+
+    return {name: encoded(task.splits[name], (sizes or {}).get(name)) for name in SPLITS}
 
 
-def _cut(size: Examples | None, rows: int) -> int | dict[str, int] | None:
-    """The size of a sample as part of a key; None where it is the whole split."""
-    if isinstance(size, FewLabels):
-        return {"per_class": size.per_class}
-    return size if size is not None and size < rows else None
+def _write(
+    folder: Path, split: Split, tokenizer: Any, max_length: int, dtype: np.dtype[Any], check_stop: Callable[[], None]
+) -> None:
+    """Tokens as they come; then what is known of each example."""
+    import pyarrow as pa
 
-
-def _builder(
-    split: Split, size: Examples | None, tokenizer: Any, max_length: int, check_stop: Callable[[], None]
-) -> Callable[[Path], None]:
-    return lambda folder: _write(folder, fixed_sample(split, size), tokenizer, max_length, check_stop)
-
-
-def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, check_stop: Callable[[], None]) -> None:
-    """Tokenise into flat files as the tokens come; then make one Arrow batch of them, which needs no memory either."""
-    dtype = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32)
-    flat, flat_types = folder / "tokens.flat", folder / "types.flat"
-    lengths = [np.zeros(1, dtype=np.int64)]
-    with flat.open("wb") as tokens, flat_types.open("wb") as types, stage("tokenising texts", len(split)) as advance:
-        for piece in tokenize(_batches(split), tokenizer, max_length, check_stop=check_stop):
-            tokens.write(piece.tokens.astype(dtype, copy=False).data)
+    lengths = [np.zeros(0, np.int64)]
+    with (
+        (folder / TOKENS).open("wb") as tokens,
+        (folder / TYPES).open("wb") as types,
+        stage("tokenising texts", len(split)) as advance,
+    ):
+        for piece in tokenize(split.texts, tokenizer, max_length, check_stop):
+            tokens.write(piece.tokens.astype(dtype).data)
             if piece.types is not None:
                 types.write(piece.types.data)
             lengths.append(piece.lengths)
             advance(len(piece.lengths))
-    _join(folder / FILE, split, flat, flat_types, dtype, lengths)
-    flat.unlink()
-    flat_types.unlink()
+    if not (folder / TYPES).stat().st_size:
+        (folder / TYPES).unlink()
+    known = {"id": split.table.column("id"), "label": split.labels, "length": np.concatenate(lengths)}
+    write_batches(folder / EXAMPLES, pa.table(known).to_batches())
 
 
-def _join(
-    file: Path, split: Split, flat: Path, flat_types: Path, dtype: np.dtype[Any], lengths: list[npt.NDArray[np.int64]]
-) -> None:
-    """Make one batch of flat files."""
-    import pyarrow as pa
-
-    offsets = pa.array(np.cumsum(np.concatenate(lengths)), pa.int64())
-    columns = {"id": split.table.column("id").combine_chunks(), "label": pa.array(split.labels, pa.int64())}
-    columns["tokens"] = pa.LargeListArray.from_arrays(offsets, _mapped(flat, dtype))
-    if flat_types.stat().st_size:
-        columns["types"] = pa.LargeListArray.from_arrays(offsets, _mapped(flat_types, np.dtype(np.int8)))
-    batch = pa.record_batch(columns)
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-
-
-def _batches(split: Split) -> Iterator[list[Texts]]:
-    for start in range(0, len(split), BATCH):
-        yield split.texts[start : start + BATCH]
-
-
-def _mapped(file: Path, dtype: np.dtype[Any]) -> Any:
-    import pyarrow as pa
-
-    size = file.stat().st_size // dtype.itemsize
-    buffer = pa.memory_map(str(file)).read_buffer() if size else pa.py_buffer(b"")
-    return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), size, [None, buffer])
-
-
-def _open(folder: Path, tokenizer: Any) -> Encoded:
-    table = open_table(folder / FILE)
-    tokens = table.column("tokens").chunk(0)
+def _open(folder: Path, dtype: np.dtype[Any], padding: int) -> Encoded:
+    examples = open_table(folder / EXAMPLES)
+    starts = np.concatenate([[0], np.cumsum(examples.column("length").to_numpy())])
+    size, types = int(starts[-1]), folder / TYPES
     return Encoded(
-        tokens=tokens.values.to_numpy(),
-        types=table.column("types").chunk(0).values.to_numpy() if "types" in table.column_names else None,
-        starts=tokens.offsets.to_numpy(),
-        labels=table.column("label").to_numpy().copy(),
-        names=table.column("id"),
-        padding=int(tokenizer.pad_token_id),
+        tokens=mapped(folder / TOKENS, dtype, size),
+        types=mapped(types, np.dtype(np.int8), size) if types.exists() else None,
+        starts=starts,
+        labels=examples.column("label").to_numpy().copy(),
+        names=examples.column("id"),
+        padding=int(padding),
     )
 
 

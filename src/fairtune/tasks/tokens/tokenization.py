@@ -1,4 +1,4 @@
-"""Texts to tokens: in batches, by several processes where there is enough work, always in the order of the texts."""
+"""Texts to tokens, a batch at a time: the `tokenizers` library spreads each over the cores."""
 
 from __future__ import annotations
 
@@ -6,28 +6,41 @@ import hashlib
 import importlib.metadata
 import itertools
 import json
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fairtune.core.cache import content_hash
-from fairtune.core.machine import available_cores
 from fairtune.tasks.task import Texts
-from fairtune.tasks.tokens.encoder import Encoder, EncoderProcess, EncoderSettings, Piece
 
 BATCH = 1000
-FEW_CHARACTERS = 3_000_000
-"""Work that is done before other processes would have started."""
-MOST_PROCESSES = 16
-AHEAD = 3
-"""Batches in work for each process, so that none waits for the next."""
 TOKENIZER_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some examples as tokens, one after the other.
+
+    Args:
+        types: token_type_ids where the model has them and the examples are pairs.
+    """
+
+    tokens: npt.NDArray[np.uint32]
+    lengths: npt.NDArray[np.int64]
+    types: npt.NDArray[np.int8] | None
+
+    @classmethod
+    def of(cls, ids: Sequence[list[int]], types: Sequence[list[int]] | None) -> Piece:
+        return cls(
+            np.frombuffer(array("I", itertools.chain.from_iterable(ids)), np.uint32),
+            np.fromiter(map(len, ids), np.int64, len(ids)),
+            None if types is None else np.frombuffer(array("b", itertools.chain.from_iterable(types)), np.int8),
+        )
 
 
 @dataclass(frozen=True)
@@ -42,127 +55,62 @@ class TokenizerFolder:
     load: Callable[[], Any]
 
     def identity(self) -> list[str]:
-        """What decides the tokenizer's answers, found without loading it: its files, and who reads them."""
+        """What decides the tokenizer's answers, found without loading it: its files, and the libraries that read them."""
         files = sorted({file for pattern in TOKENIZER_FILES for file in self.folder.glob(pattern)})
         versions = [f"{name} {importlib.metadata.version(name)}" for name in ("tokenizers", "transformers")]
         return [*versions, *(f"{file.name} {content_hash(file)}" for file in files)]
 
 
 def tokenize(
-    batches: Iterable[Sequence[Texts]],
-    tokenizer: Any,
-    max_length: int | None = None,
-    special: bool = True,
-    check_stop: Callable[[], None] = lambda: None,
+    texts: Sequence[Texts], tokenizer: Any, max_length: int | None = None, check_stop: Callable[[], None] = lambda: None
 ) -> Iterator[Piece]:
-    """Examples as tokens, a piece for each batch.
+    """Examples as tokens, in pieces.
 
     Args:
         tokenizer: of transformers.
         max_length: longer examples are cut, pairs longest first; None cuts nothing.
-        special: add the special tokens that the model expects.
-        check_stop: called before each batch, so that a long job can be stopped.
+        check_stop: called before each piece, so that a long job can be stopped.
     """
-    columns = ([list(column) for column in zip(*batch, strict=True)] for batch in batches if len(batch))
-    first = next(columns, None)
-    if first is None:
-        return
-    pair = len(first) == 2
-    given = itertools.chain([first], columns)
-    if not getattr(tokenizer, "is_fast", False):
-        for batch in given:
-            check_stop()
-            yield _by_transformers(tokenizer, batch, max_length, special, pair)
-        return
-    settings = _settings(tokenizer, max_length, special, pair)
-    yield from _with_processes(given, settings, check_stop)
+    encode = encoder(tokenizer, max_length, pair=len(texts) > 0 and len(texts[0]) == 2)
+    for start in range(0, len(texts), BATCH):
+        check_stop()
+        yield encode([list(column) for column in zip(*texts[start : start + BATCH], strict=True)])
 
 
 def encoder(
     tokenizer: Any, max_length: int | None, pair: bool, special: bool = True
 ) -> Callable[[Sequence[list[str]]], Piece]:
-    """What tokenises columns of texts, in this process, as often as it is called."""
-    if getattr(tokenizer, "is_fast", False):
-        return Encoder(_settings(tokenizer, max_length, special, pair)).encode
-    return lambda columns: _by_transformers(tokenizer, columns, max_length, special, pair)
+    """What tokenises columns of texts, as often as it is called.
 
+    Args:
+        special: add the special tokens that the model expects.
+    """
+    typed = pair and "token_type_ids" in tokenizer.model_input_names
+    if not getattr(tokenizer, "is_fast", False):
+        cut = {"truncation": "longest_first", "max_length": max_length} if max_length is not None else {}
 
-def _settings(tokenizer: Any, max_length: int | None, special: bool, pair: bool) -> EncoderSettings:
-    return EncoderSettings(
-        backend=_backend(tokenizer),
-        max_length=max_length,
-        special=special,
-        side=tokenizer.truncation_side,
-        whole=bool(tokenizer.split_special_tokens),
-        types=pair and "token_type_ids" in tokenizer.model_input_names,
-    )
+        def call(columns: Sequence[list[str]]) -> Piece:
+            found = tokenizer(*columns, add_special_tokens=special, verbose=False, **cut)
+            return Piece.of(found["input_ids"], found.get("token_type_ids") if typed else None)
 
+        return call
+    inner = _inner(tokenizer)
+    inner.encode_special_tokens = bool(tokenizer.split_special_tokens)
+    if max_length is not None:
+        inner.enable_truncation(max_length, strategy="longest_first", direction=tokenizer.truncation_side)
 
-def _with_processes(
-    batches: Iterator[list[list[str]]], settings: EncoderSettings, check_stop: Callable[[], None]
-) -> Iterator[Piece]:
-    """Begin here; where there is much to do, go on with a process for each core."""
-    here, done = Encoder(settings), 0
-    for batch in batches:
-        check_stop()
-        yield here.encode(batch)
-        done += sum(len(text) for column in batch for text in column)
-        if done > FEW_CHARACTERS:
-            break
-    cores = min(available_cores(), MOST_PROCESSES)
-    following = next(batches, None)
-    if following is None:
-        return
-    rest = itertools.chain([following], batches)
-    if cores == 1:
-        for batch in rest:
-            check_stop()
-            yield here.encode(batch)
-        return
-    idle: SimpleQueue[EncoderProcess] = SimpleQueue()
-    processes = [EncoderProcess(json.dumps(asdict(settings)), columns=len(following)) for _ in range(cores)]
-    for process in processes:
-        idle.put(process)
+    def encode(columns: Sequence[list[str]]) -> Piece:
+        texts: list[Any] = list(zip(*columns, strict=True)) if pair else columns[0]
+        found = inner.encode_batch_fast(texts, add_special_tokens=special)
+        return Piece.of([one.ids for one in found], [one.type_ids for one in found] if typed else None)
 
-    def work(batch: list[list[str]]) -> Piece:
-        process = idle.get()
-        try:
-            return process.encode(batch) or here.encode(batch)  # a process that died is done without
-        finally:
-            idle.put(process)
-
-    waiting: deque[Future[Piece]] = deque()
-    with ThreadPoolExecutor(cores) as threads:
-        try:
-            for batch in rest:
-                check_stop()
-                waiting.append(threads.submit(work, batch))
-                if len(waiting) >= AHEAD * cores:
-                    yield waiting.popleft().result()
-            while waiting:
-                check_stop()
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
-            for process in processes:
-                process.close()
-
-
-def _backend(tokenizer: Any) -> str:
-    """The tokenizer as `tokenizers` writes it, free of what earlier calls left set."""
-    from tokenizers import Tokenizer
-
-    copy = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    copy.no_truncation()
-    copy.no_padding()
-    return str(copy.to_str())
+    return encode
 
 
 def tokenizer_identity(tokenizer: Any) -> str:
     """sha256 of what decides a tokenizer's answers."""
     if getattr(tokenizer, "is_fast", False):
-        core: Any = _backend(tokenizer)
+        core: Any = _inner(tokenizer).to_str()
     else:
         core = [
             type(tokenizer).__name__,
@@ -173,15 +121,21 @@ def tokenizer_identity(tokenizer: Any) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def _by_transformers(
-    tokenizer: Any, columns: Sequence[list[str]], max_length: int | None, special: bool, pair: bool
-) -> Piece:
-    """The way of tokenizers that are written in Python."""
-    cut = {"truncation": "longest_first", "max_length": max_length} if max_length is not None else {}
-    found = tokenizer(*columns, add_special_tokens=special, verbose=False, **cut)
-    type_ids = found.get("token_type_ids") if pair else None
-    return Piece(
-        np.fromiter(itertools.chain.from_iterable(found["input_ids"]), dtype=np.uint32),
-        np.array([len(ids) for ids in found["input_ids"]], dtype=np.int64),
-        np.fromiter(itertools.chain.from_iterable(type_ids), dtype=np.int8) if type_ids else None,
-    )
+def token_dtype(tokenizer: Any) -> np.dtype[Any]:
+    """Two bytes per token where the vocabulary fits, else four; the lowest byte first."""
+    return np.dtype("<u2" if max(tokenizer.get_vocab().values()) < 1 << 16 else "<u4")
+
+
+def mapped(file: Path, dtype: np.dtype[Any], *shape: int) -> Any:
+    """Numbers in a file, mapped into memory, which processes share; fails on a file that holds fewer."""
+    return np.memmap(file, dtype, mode="r", shape=shape) if shape[0] else np.empty(shape, dtype)
+
+
+def _inner(tokenizer: Any) -> Any:
+    """A copy of the tokenizer of the `tokenizers` library, free of what earlier calls left set."""
+    from tokenizers import Tokenizer
+
+    copy = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    copy.no_truncation()
+    copy.no_padding()
+    return copy

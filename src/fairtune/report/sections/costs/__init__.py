@@ -21,7 +21,7 @@ from fairtune.core.markdown import (
     prose,
     table,
 )
-from fairtune.core.numbers import DASH, gigabytes, megabytes, millions, ratio, share, significant, whole
+from fairtune.core.numbers import DASH, gigabytes, megabytes, millions, plural, ratio, share, significant, whole
 from fairtune.ledger.run_times import WARM_UP, format_seconds
 from fairtune.ledger.timings import read_sessions
 from fairtune.report.content import ArmRow, Evidence, Header, ReportContent, RunSpread, Versus
@@ -225,14 +225,14 @@ def own_time_notes(header: Header, machine: Machine) -> tuple[str, ...]:
         after = f", {machine.load_after[0]:.2f} to {machine.load_after[1]:.2f} after" if machine.load_after else ""
         notes.append(f"Load average {low:.2f} to {high:.2f} before runs{after}.")
     if machine.busy:
-        runs = "1 run" if len(machine.busy) == 1 else f"{len(machine.busy)} runs"
+        runs = plural(len(machine.busy), "run")
         notes.append(f"{runs} began on a busy machine ({list_texts(machine.busy)}).")
     for texts, what in (
         (machine.shared, "shared the device with other work"),
         (machine.slowed, "had a GPU that was slowed down"),
     ):
         if texts:
-            runs = "1 run" if len(texts) == 1 else f"{len(texts)} runs"
+            runs = plural(len(texts), "run")
             notes.append(
                 f"{runs} {what}, so that times of {'it' if len(texts) == 1 else 'them'} say little ({list_texts(texts)})."
             )

@@ -9,7 +9,7 @@ from statistics import median
 from fairtune.analysis.maps import MapPass, MapRecord, UnitsScore, map_passes, read_maps, units_and_scores
 from fairtune.analysis.results import LedgerRun, Results
 from fairtune.core.errors import LedgerError
-from fairtune.core.numbers import DASH, share, significant, whole
+from fairtune.core.numbers import DASH, plural, share, significant, whole
 from fairtune.report.content import RunSpread, spread_of
 
 
@@ -28,7 +28,7 @@ def used(one: MapPass) -> str:
 
 def units_left(one: MapPass) -> str:
     """`, 12 units`, to stand at a line's end."""
-    return "" if one.units is None else f", {one.units} unit{'' if one.units == 1 else 's'}"
+    return "" if one.units is None else f", {plural(one.units, 'unit')}"
 
 
 def threshold_text(one: MapPass) -> str:

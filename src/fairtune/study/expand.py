@@ -1,11 +1,11 @@
-"""What a plan starts from: the data and the models that a study names, found and checked before run 1.
+"""From a study as it was written to a whole one: its data and models found and checked, with the arms and lengths that it asks for.
 
 `max_length: auto` becomes a number here, so that runs, hashes and reports only know numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,9 +18,11 @@ from fairtune.settings.few_labels import examples_used, few_labels
 from fairtune.settings.learners import count_pairs
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.values import AUTO
+from fairtune.study.added_arms import add_matched_controls, arm_line, missing_controls, with_controls, with_copy
+from fairtune.study.audit import ArmSettings, arm_settings, find_controls, find_primaries
 from fairtune.study.input_checks import require_samples
 from fairtune.study.schema import Study
-from fairtune.study.trials import Tuned
+from fairtune.study.trials import Tuned, tuned_study
 from fairtune.tasks import Task, TaskFacts, load_task
 from fairtune.tasks.card.contamination import check_contamination
 from fairtune.tasks.card.lengths import COVERAGE, auto_length, heldout_counts, train_counts
@@ -89,6 +91,39 @@ class FullStudy:
         return train.total_steps(used) if each is None else train.for_pairs().total_steps(count_pairs(used, each))
 
 
+def expand(study: Study, tuned: Tuned | None = None) -> FullStudy:
+    """The study with the arms that it asks for, the settings that its arms chose, and numbers for its lengths."""
+    missing = missing_controls(study)
+    lines = {arm: arm_line(study, arm, name) for arm, name in missing.items()}
+    added = {missing[arm]: line for arm, line in lines.items()} if study.controls else {}
+    if study.controls:
+        study = with_controls(study, missing)
+    if tuned is not None:
+        study = tuned_study(study, tuned.choices)
+    study, copy = with_copy(study)
+    full = replace(find_inputs(study), missing=lines, added=added, copy=copy, tuned=tuned)
+    if tuned is None:
+        return full
+    primaries = find_primaries(fair_controls(full, arm_settings(full.study, full.models)), study.compare.to)
+    study, matched, partners = add_matched_controls(full.study, primaries, copy)
+    return replace(
+        full,
+        study=study,
+        models={arm: full.models[partners.get(arm, arm)] for arm in study.arms},
+        examples={arm: full.examples[partners.get(arm, arm)] for arm in study.arms},
+        added={**added, **{name: arm_line(study, name, name) for name in partners}},
+        matched=matched,
+        partners=partners,
+    )
+
+
+def fair_controls(full: FullStudy, arms: Mapping[str, ArmSettings]) -> dict[str, str | None]:
+    """Each arm's control: that of a copy is what it copies, and a matched control has none."""
+    reference = full.study.compare.to
+    found = find_controls(arms, reference) | dict.fromkeys(full.partners)
+    return found if full.copy is None else {**found, full.copy: reference}
+
+
 def find_inputs(study: Study) -> FullStudy:
     """Read the data and find the models.
 
@@ -107,15 +142,12 @@ def _require_fit(found: FullStudy, arm: str) -> None:
     study, model = found.study, found.models[arm]
     train = study.settings(arm)
     if model.positions is not None and train.longest > model.positions and study.uses_model(arm):
-        raise FairtuneError(
-            f"arm '{arm}': max_length is {train.longest}, but model '{model.name}' has {model.positions} positions; lower it."
-        )
+        limit = f"model '{model.name}' has {model.positions} positions"
+        raise FairtuneError(f"arm '{arm}': max_length is {train.longest}, but {limit}; lower it.")
     few = few_labels(train.examples)
     if study.pairs(arm) is not None and few is not None and few.per_class < FEWEST_FOR_PAIRS:
-        raise FairtuneError(
-            f"arm '{arm}': setfit learns from pairs of one class, and with per_class 1 there are none; use 2 or more per class, or "
-            "remove this arm."
-        )
+        why = "setfit learns from pairs of one class, and with per_class 1 there are none"
+        raise FairtuneError(f"arm '{arm}': {why}; use 2 or more per class, or remove this arm.")
     for use in study.methods(arm):
         if problem := use.config.data_problem(found.used(arm), found.task.labels):
             raise FairtuneError(f"arm '{arm}', method '{use.name}': {problem}")
@@ -126,10 +158,9 @@ def _require_fit(found: FullStudy, arm: str) -> None:
 
 def _classification(study: Study) -> FullStudy:
     data = load_task(**study.data())
-    metric = study.metric or data.metric
+    metric, train = study.metric or data.metric, data.splits["train"]
     require_samples(study, data, metric)
     notes = (*data.notes, *check_contamination(data, study.train_on, study.allow_contamination))
-    text = TrainingText(data.splits["train"].identity, lambda: map(list, data.splits["train"].texts))
     sharing: dict[str, list[str]] = {}
     for arm in study.arms:
         sharing.setdefault(str(study.model_of(arm)), []).append(arm)
@@ -138,11 +169,16 @@ def _classification(study: Study) -> FullStudy:
     for arms in sharing.values():
         model = find_model(study.model_of(arms[0]))
         if study.tokenizer is not None or model.preset is not None:
-            model, tokenizer = tokenized(study, model, text)
-        study, model, reason = _auto_lengths(study, data, model, tokenizer, arms)
-        models |= dict.fromkeys(arms, model)
-        if reason:
+            model, tokenizer = tokenized(study, model, TrainingText(train.identity, lambda: map(list, train.texts)))
+        if free := [arm for arm in arms if study.settings(arm).max_length == AUTO]:
+            model = model.fetched()
+            words = tokenizer_folder(Path(tokenizer.folder if tokenizer else str(model.folder)))
+            counts = train_counts(data, words)
+            length = auto_length(counts, model.positions)
+            study = _with_length(study, free, length)
+            reason = _length_reason(length, counts, heldout_counts(data, words))
             reasons.append(reason if len(sharing) == 1 else f"{model.name}: {reason}")
+        models |= dict.fromkeys(arms, model)
     facts = replace(data.facts(), metric=metric)
     return FullStudy(
         study=study,
@@ -190,20 +226,6 @@ def tokenized(study: Study, model: ModelSource, text: TrainingText) -> tuple[Mod
     return fitted(model.fetched(), tokenizer), tokenizer
 
 
-def _auto_lengths(
-    study: Study, task: Task, model: ModelSource, tokenizer: TokenizerSource | None, arms: Iterable[str]
-) -> tuple[Study, ModelSource, str]:
-    """The study with numbers for the lengths of some arms, their model with the files that counting needed, and the reason."""
-    free = [arm for arm in arms if study.settings(arm).max_length == AUTO]
-    if not free:
-        return study, model, ""
-    model = model.fetched()
-    words = tokenizer_folder(Path(tokenizer.folder if tokenizer else str(model.folder)))
-    train, heldout = train_counts(task, words), heldout_counts(task, words)
-    length = auto_length(train, model.positions)
-    return _with_length(study, free, length), model, _length_reason(length, train, heldout)
-
-
 def _with_length(study: Study, arms: list[str], length: int) -> Study:
     changed = {arm: study.arms[arm].model_copy(update={"max_length": length}) for arm in arms}
     return study.model_copy(update={"arms": {**study.arms, **changed}})
@@ -212,14 +234,9 @@ def _with_length(study: Study, arms: list[str], length: int) -> Study:
 def _length_reason(length: int, train: Counts, heldout: Counts) -> str:
     """Why this length. Held-out examples may be longer, as SST-2's are: then many of those that are reported are cut."""
     examples = f"{train.n:,} {'sampled ' if train.sampled else ''}training examples"
-    others = f"and {_percent(1 - heldout.cut(length))} of {heldout.n:,} of validation and test"
+    covered, least, others = (f"{100 * s:.3g} %" for s in (1 - train.cut(length), COVERAGE, 1 - heldout.cut(length)))
+    rest = f"and {others} of {heldout.n:,} of validation and test"
     if length >= (wanted := train.covering(COVERAGE)):
-        return f"max_length auto: {length} tokens cover {_percent(COVERAGE)} of {examples}, {others}"
-    return (
-        f"max_length auto: {length} tokens, all that the model takes, cover {_percent(1 - train.cut(length))} of {examples}, "
-        f"{others}; {_percent(COVERAGE)} would need {wanted}"
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+        return f"max_length auto: {length} tokens cover {least} of {examples}, {rest}"
+    all_tokens = f"max_length auto: {length} tokens, all that the model takes, cover {covered} of {examples}"
+    return f"{all_tokens}, {rest}; {least} would need {wanted}"

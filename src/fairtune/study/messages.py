@@ -1,0 +1,92 @@
+"""Pydantic's errors in fairtune's words: where, what was found, what is allowed, the nearest spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+from fairtune.core.errors import nearest, one_of, shown
+from fairtune.settings.values import LONGEST_NAME, RESERVED
+from fairtune.study.allowed import allowed_text, alternatives, choices, fragment_at
+from fairtune.study.fields import nearest_field
+from fairtune.study.problems import MOST_SHOWN, Problem
+from fairtune.study.source import Written
+from fairtune.study.yaml_tree import Path
+
+NAME_RULE = (
+    f"letters, digits, _, + and -, starting with a letter or digit, at most {LONGEST_NAME} characters; "
+    f"not {one_of(RESERVED)}"
+)
+
+
+def problems_of(errors: list[ErrorDetails], written: Written) -> list[Problem]:
+    """One problem for each place; a value that fits no alternative is one problem, not one for each.
+
+    A list is not too short because its entries are wrong.
+    """
+    kept: dict[object, tuple[Path, ErrorDetails]] = {}
+    for number, error in enumerate(errors[: 10 * MOST_SHOWN]):
+        path, choice = _place(error)
+        key = number if choice is None else choice
+        if key not in kept or len(path) < len(kept[key][0]):
+            kept[key] = (path, error)
+    inside = {path[:length] for path, _ in kept.values() for length in range(len(path))}
+    real = [(path, error) for path, error in kept.values() if error["type"] != "too_short" or path not in inside]
+    found = [written.problem(path, _message(path, error)) for path, error in real[:MOST_SHOWN]]
+    if len(kept) > MOST_SHOWN:
+        found.append(Problem(written.label, "", f"and more; only the first {MOST_SHOWN} problems are listed"))
+    return found
+
+
+def _place(error: ErrorDetails) -> tuple[Path, Path | None]:
+    """Where in the file an error is, and the place with alternatives that it is below, if any."""
+    path: Path = ()
+    choice: Path | None = None
+    loc = [part for part in error["loc"] if part != "[key]" and not str(part).startswith("<")]
+    for position, part in enumerate(loc):
+        is_unknown_key = error["type"] == "extra_forbidden" and position == len(loc) - 1
+        is_alternative = isinstance(part, str) and choices(fragment_at(path) or {}) and not fragment_at((*path, part))
+        if is_alternative and not is_unknown_key:
+            choice = choice or path  # the part is pydantic's name of an alternative
+        else:
+            path = (*path, part)
+    return path, choice
+
+
+def _message(path: Path, error: ErrorDetails) -> str:
+    kind, context, found = error["type"], error.get("ctx", {}), error.get("input")
+    fragment = context.get("fragment") or fragment_at(path)  # a method may have fields that depend on other fields
+    help = str((fragment or {}).get("description", ""))
+    if kind == "extra_forbidden":
+        keys = _keys(path[:-1])
+        hint = nearest(str(path[-1]), keys) or nearest_field(".".join(map(str, path)))
+        return f"unknown key; allowed: {one_of(keys)}.{hint}"
+    if kind == "missing":
+        return f"is missing. {help}".strip()
+    if kind == "unknown":
+        known = context["allowed"]
+        hint = nearest(context["name"], known)
+        return f"unknown {context['what']} '{context['name']}'; allowed: {one_of(known)}.{hint}"
+    if kind == "value_error" and str(context["error"]):
+        return str(context["error"])
+    if kind in ("too_long", "string_too_long"):
+        unit = "characters" if kind == "string_too_long" else "entries"
+        size = f"{len(found):,}" if isinstance(found, Sized) else "more"
+        return f"found {shown(found)}, {size} {unit}; allowed: at most {context['max_length']:,}. {help}".strip()
+    if kind == "too_short" and found in ({}, [], ()):
+        return f"is empty; at least one is needed. {help}".strip()
+    if error["loc"] and error["loc"][-1] == "[key]":
+        return f"found {shown(path[-1])}; allowed: {NAME_RULE}."
+    words = [value for one in alternatives(fragment or {}) for value in (*one.get("enum", ()), one.get("const"))]
+    hint = nearest(found, words) if isinstance(found, str) else ""
+    return f"found {shown(found)}; allowed: {allowed_text(fragment, far=True) if fragment else error['msg']}.{hint} {help}".strip()
+
+
+def _keys(path: Path) -> list[str]:
+    """The keys that a place may have."""
+    found: Mapping[str, Any] = {}
+    for option in alternatives(fragment_at(path) or {}):
+        found = {**found, **option.get("properties", {})}
+    return list(found)
