@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fairtune.core import leases
 from fairtune.core.errors import LeaseLost
-from fairtune.core.files import write_json, write_sealed
+from fairtune.core.files import write_atomically, write_json, write_sealed
 from fairtune.core.leases import Lease, LeaseWatch, require_held
 from fairtune.ledger.events import EventLog, all_events, counted_events
 from fairtune.ledger.folders import RunFolder
@@ -200,7 +200,7 @@ def _read_on(runs: Path) -> None:
         if found[FINISHED] < most or found["damaged"]:
             (runs / "misread").write_text(json.dumps(found))
         most = found[FINISHED]
-        counts.write_text(str(number + 1))
+        write_atomically(counts, str(number + 1).encode(), durable=False)
         time.sleep(0.05)
 
 

@@ -8,6 +8,7 @@ Nothing is written. Time is the reader's own; clocks of other machines are not c
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -115,13 +116,21 @@ class LedgerScan:
         Raises:
             LedgerError: the runs folder is missing, or cannot be read.
         """
+        return self._tick(SLICE)
+
+    def read_all(self) -> LedgerScan:
+        """Look once, and read every run."""
+        self._tick(math.inf)
+        return self
+
+    def _tick(self, seconds: float) -> set[str]:
         self._turn, changed = (self._turn + 1) % TURNS, self._find_studies()
         studies = sorted(self._studies.values(), key=lambda one: (one.name != self.first, one.name))
         for study in studies:
             if not study.unread or self._turn == 0:  # else reading comes first
                 changed |= {study.name} if study.look(self._turn) else set()
                 self._note_problem(study.name, study.problem)
-        until = self._clock() + SLICE
+        until = self._clock() + seconds
         for study in studies:
             if study.unread and self._clock() < until and study.read(until, self._clock):
                 changed.add(study.name)
@@ -131,13 +140,6 @@ class LedgerScan:
             self.progress(*place)
             changed.add(place[0])
         return changed
-
-    def read_all(self) -> LedgerScan:
-        """Look until every run has been read."""
-        self.tick()
-        while self.reading < 1:
-            self.tick()
-        return self
 
     def rows(self, study: str) -> list[RunRow]:
         """The runs of a study's newest plan, in its order; none where there is no such study."""

@@ -12,6 +12,7 @@ import hashlib
 import os
 import stat
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -107,7 +108,7 @@ def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = Fal
             return RunState(WAITING)
         files = files_of_run(folder)
         if PLAN not in files:
-            if folder.trace() is None:
+            if folder.trace() is None or folder.plan.is_file():  # it began a moment ago
                 return RunState(WAITING)
             raise _DamageError("plan.json is missing, so nothing says what was trained")
         found = str(_read(folder, PLAN).get("key"))
@@ -123,17 +124,21 @@ def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = Fal
 
 def files_of_run(folder: RunFolder) -> FileStats:
     """Every file that makes up a run, by its name in the folder; pipes and the like are none."""
-    home, names = str(folder.path), list(RUN_FILES)
-    for whole in RUN_FOLDERS:
-        if os.path.isdir(f"{home}/{whole}"):  # noqa: PTH112 - strings are quicker, and a ledger has thousands of runs
-            names += [f"{whole}/{name}" for name in files_of(folder.path / whole)]
-    found: FileStats = {}
-    for name in (*names, RESULT, MANIFEST):
+    home, found = str(folder.path), FileStats()
+    for name in _names(folder):
         with contextlib.suppress(FileNotFoundError):
-            seen = os.stat(f"{home}/{name}")  # noqa: PTH116
+            seen = os.stat(f"{home}/{name}")  # noqa: PTH116 - strings are quicker, and a ledger has thousands of runs
             if stat.S_ISREG(seen.st_mode):
                 found[name] = [seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino]
     return found
+
+
+def _names(folder: RunFolder) -> Iterator[str]:
+    """A result first, which comes last on the disk: where there is one, all other files are as they stay."""
+    yield from (RESULT, MANIFEST, *RUN_FILES)
+    for whole in RUN_FOLDERS:
+        if os.path.isdir(f"{folder.path}/{whole}"):  # noqa: PTH112
+            yield from (f"{whole}/{name}" for name in files_of(folder.path / whole))
 
 
 class _DamageError(Exception):
