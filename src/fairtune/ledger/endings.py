@@ -94,6 +94,8 @@ def _on_disk(home: Path) -> Places:
 
 
 def _ending(folder: RunFolder) -> Ending | None:
+    if not folder.result.is_file():  # reading a pipe would wait for its writer
+        return None
     try:
         result, digest = read_sealed(folder.result), hashlib.sha256(folder.result.read_bytes()).hexdigest()
     except (OSError, ValueError):
