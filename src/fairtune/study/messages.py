@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
-from typing import Any
+from collections.abc import Sized
 
 from pydantic_core import ErrorDetails
 
 from fairtune.core.errors import nearest, one_of, shown
 from fairtune.settings.values import LONGEST_NAME, RESERVED
-from fairtune.study.allowed import allowed_text, alternatives, choices, fragment_at
+from fairtune.study.allowed import allowed_text, choices, fragment_at, options
 from fairtune.study.fields import nearest_field
 from fairtune.study.problems import MOST_SHOWN, Problem
 from fairtune.study.source import Written
@@ -87,14 +86,12 @@ def _message(path: Path, error: ErrorDetails) -> str:
         return f"is empty; at least one is needed. {help}".strip()
     if error["loc"] and error["loc"][-1] == "[key]":
         return f"found {shown(path[-1])}; allowed: {NAME_RULE}."
-    words = [value for one in alternatives(fragment or {}) for value in (*one.get("enum", ()), one.get("const"))]
+    words = [value for one in options(fragment or {}) for value in (*one.get("enum", ()), one.get("const"))]
     hint = nearest(found, words) if isinstance(found, str) else ""
-    return f"found {shown(found)}; allowed: {allowed_text(fragment, far=True) if fragment else error['msg']}.{hint} {help}".strip()
+    allowed = allowed_text(fragment, far=True) if fragment else error["msg"]
+    return f"found {shown(found)}; allowed: {allowed}.{hint} {help}".strip()
 
 
 def _keys(path: Path) -> list[str]:
     """The keys that a place may have."""
-    found: Mapping[str, Any] = {}
-    for option in alternatives(fragment_at(path) or {}):
-        found = {**found, **option.get("properties", {})}
-    return list(found)
+    return list(dict.fromkeys(key for one in options(fragment_at(path) or {}) for key in one.get("properties", ())))

@@ -12,7 +12,7 @@ from itertools import chain, product
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.core.plugin_files import ConsentNeeded
@@ -58,10 +58,7 @@ class ListedStudy(Section):
 class ListedTask(Section):
     """One task of a suite."""
 
-    task: Annotated[
-        Annotated[TaskName, Tag("<name>")] | Annotated[FileTask, Tag("<files>")],
-        Discriminator(lambda value: "<name>" if isinstance(value, str) else "<files>"),
-    ] = Field(description="A task of the catalogue by name, or your own files.")
+    task: TaskName | FileTask = Field(description="A task of the catalogue by name, or your own files.")
     name: Name | None = Field(None, description="What its studies are called after; needed for your own files.")
     set: Changes = Field({}, description="Changes to the study for this task alone.")
 
@@ -79,8 +76,7 @@ def _either(name: Any, fields: type[Section]) -> Any:
     """An entry with its fields, or its first field alone."""
     first = next(iter(fields.model_fields))
     return Annotated[
-        Annotated[name, Tag("<name>")] | Annotated[fields, Tag("<fields>")],
-        Discriminator(lambda value: "<name>" if isinstance(value, str) else "<fields>"),
+        name | fields,
         AfterValidator(lambda value: fields.model_validate({first: value}) if isinstance(value, str) else value),
     ]
 
