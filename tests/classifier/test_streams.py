@@ -20,8 +20,7 @@ import pytest
 from fairtune.classifier.prediction import PredictionRequest, predict_rows
 from fairtune.classifier.row_output import RowOutput, partial_name
 from fairtune.core.errors import DataError
-from fairtune.tasks.reading.reader import FIRST_ROWS, RowReader
-from fairtune.tasks.reading.row_batch import RowBatch
+from fairtune.tasks.reading.reader import FIRST_ROWS, RowBatch, RowReader
 
 ROWS = [
     {"id": "7", "text": 'a "good" film, with\nplot', "label": "pos"},
@@ -219,7 +218,11 @@ def test_ctrl_c_waits_until_rows_are_written(tmp_path: Path, monkeypatch: pytest
         ("a.jsonl", '{"text": "\\ud83d"}', "row 1: .* half a character"),
         ("a.parquet", "none", "not a readable Parquet file"),
         ("a.csv.gz", "none", "gzip file is damaged"),
-        ("a.xlsx", "none", r"unknown format '.xlsx'; allowed: .csv, .tsv, .jsonl, .parquet, .txt, also .gz. Or say"),
+        (
+            "a.xlsx",
+            "none",
+            r"unknown format '.xlsx'; allowed: .csv, .tsv, .jsonl, .parquet, .txt, each also .gz. Or say",
+        ),
     ],
 )
 def test_bad_files_are_refused_in_a_sentence(name: str, content: str, expected: str, tmp_path: Path) -> None:
@@ -251,7 +254,7 @@ def test_inputs_that_cannot_be_are_refused(source: str, given: str | None, expec
 
 def test_outputs_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"allowed: .csv, .tsv, .jsonl, .parquet, also .gz. Or write to standard output"
+        DataError, match=r"allowed: .csv, .tsv, .jsonl, .parquet, each also .gz. Or write to standard output"
     ):
         RowOutput("out.txt", "csv")
     with pytest.raises(DataError, match="that is a folder"), RowOutput(str(_folder(tmp_path / "out.csv")), "csv"):

@@ -190,11 +190,9 @@ def test_what_one_row_of_plain_text_is_its_reader_says(tmp_path: Path) -> None:
     file = tmp_path / "d.txt"
     file.write_text("one\nmore\n\ntwo\n")
     for row, texts in (("line", ["one", "more", "", "two"]), ("paragraph", ["one\nmore", "two"])):
-        (chunk,) = RowReader(str(file), text_row=row, columns=["text"])  # type: ignore[arg-type]
-        assert chunk.values("text") == texts
-        (batch,) = RowReader(str(file), text_row=row)  # type: ignore[arg-type]
-        assert [row["text"] for row in batch.rows] == texts
-        assert batch.numbers == chunk.numbers
+        for columns in (["text"], None):
+            found = list(RowReader(str(file), text_row=row, columns=columns))  # type: ignore[arg-type]
+            assert [text for batch in found for text in batch.values("text")] == texts
     (predicted,) = RowReader(str(file))
     assert len(predicted) == 4
     documents = load_corpus({"kind": "language_model", "train": str(file), "test": str(file), "validation": str(file)})
@@ -208,7 +206,7 @@ def test_the_second_start_reads_nothing_twice(tmp_path: Path, monkeypatch: pytes
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr("fairtune.tasks.reading.shards.RowReader", refuse)
+    monkeypatch.setattr("fairtune.tasks.reading.reader.RowReader", refuse)
     again = load(file)
     assert again.facts() == first.facts()
     assert again.splits["train"].texts[:] == first.splits["train"].texts[:]
@@ -226,3 +224,36 @@ def test_a_file_that_changed_is_another_task(tmp_path: Path) -> None:
 def test_a_name_of_the_catalogue_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="unknown format 'movie-reviews'"):
         load_task({"train": str(tmp_path / "movie-reviews"), "text": "text"})
+
+
+@pytest.mark.parametrize("block", [1 << 20, 100])
+def test_a_row_that_is_wrong_is_named_after_many_that_are_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr("fairtune.tasks.reading.files.BLOCK", block)
+    table, lines = tmp_path / "d.csv", tmp_path / "d.jsonl"
+    table.write_text("text,label\n" + '"two\nlines",a\n\n' * 50 + "one,two,three\n")
+    assert "row 101 (line 152) has 3 fields, the header has 2" in refusal(table)
+    table.write_text("text,label\n" + '"two\nlines",a\n\nsay "x",b\n' * 50 + '"one"x,two\n')
+    assert "on line 202" in refusal(table)
+    lines.write_text('{"text": "t", "label": 1}\n' * 50 + '{"text": "t"}\n')
+    assert "line 51: no column 'label'" in refusal(lines)
+    lines.write_text('{"text": "t", "label": 1}\n' * 50 + '{"text": "t"\n')
+    assert "line 51 is not JSON" in refusal(lines)
+    lines.write_bytes(b'{"text": "t", "label": 1}\n' * 50 + b'{"text": "caf\xe9"\n')
+    assert "line 51 is not UTF-8 (byte 0xe9 at column 14)" in refusal(lines)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_the_rows_do_not_depend_on_how_much_is_read_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    cells = ["plain", "a, b", 'say "x"', "", "über 😀", "two\n\nlines", "two\r\nlines", " spaces ", "null", "\ufeffx"]
+    rows = [{"text": cells[i % len(cells)], "label": f"{i % 3}.0"} for i in range(200)]
+    file = write_rows(tmp_path / f"d{suffix}", rows)
+    for block in (1 << 20, 61):
+        monkeypatch.setattr("fairtune.tasks.reading.files.BLOCK", block)
+        for columns in (["text", "label"], None):
+            found = list(RowReader(str(file), columns=columns))
+            assert [row for batch in found for row in batch.rows] == rows
+            assert [number for batch in found for number in batch.numbers] == list(range(1, 201))

@@ -21,7 +21,7 @@ from fairtune.classifier.labelled import read_labelled
 from fairtune.classifier.row_output import RowOutput
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
-from fairtune.tasks.reading import files, formats
+from fairtune.tasks.reading import files, tables
 from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.titles.files import read_titles
 
@@ -127,7 +127,7 @@ def test_a_line_of_forty_megabytes_in_a_small_packed_file_is_not_held(
 def test_a_row_that_goes_on_over_all_lines_is_not_held(
     read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "LONGEST_ROW", 10_000)
+    monkeypatch.setattr(tables, "LONGEST_ROW", 10_000)
     file = tmp_path / "d.csv"
     file.write_bytes(b'text,label\nfine,a\n"' + b'\n","' * 100_000)
     with pytest.raises(DataError, match="opened in the row of line 3 is not closed"):

@@ -225,7 +225,7 @@ def test_rows_come_in_their_order_and_first_ones_soon_whatever_the_row_groups(tm
     found = list(RowReader(str(file)))
     assert [number for records in found for number in records.numbers] == list(range(1, many + 1))
     assert [row for records in found for row in records.rows] == table.to_pylist()
-    assert [row for records in found for row in records.batch.to_pylist()] == table.to_pylist()
+    assert [row for records in found for row in records.table.to_pylist()] == table.to_pylist()
     assert len(found[0]) <= FIRST_ROWS
     assert len(found) < 12, "later ones come many at a time"
 

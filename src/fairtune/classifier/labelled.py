@@ -13,13 +13,10 @@ import pandas as pd
 from fairtune.classifier.inputs import is_missing
 from fairtune.classifier.labels import class_name
 from fairtune.core.errors import DataError, nearest, one_of
-from fairtune.tasks.reading.files import require_file
-from fairtune.tasks.reading.formats import check_columns
-from fairtune.tasks.reading.label_words import NO_LABEL, merged_names, other_spellings, without_label
-from fairtune.tasks.reading.reader import RowReader
-from fairtune.tasks.reading.row_batch import RowBatch
-from fairtune.tasks.reading.rows import require_label
-from fairtune.tasks.reading.shards import shards
+from fairtune.tasks.reading.columns import check_columns
+from fairtune.tasks.reading.files import require_file, shards
+from fairtune.tasks.reading.labels import NO_LABEL, merged_names, other_spellings, require_label, without_label
+from fairtune.tasks.reading.reader import RowBatch, RowReader
 
 MOST_SHOWN = 20
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fairtune.classifier.errors import InputError
 from fairtune.classifier.inputs import is_missing
 from fairtune.core.errors import nearest, one_of, shown
-from fairtune.tasks.reading.label_words import whole_number
+from fairtune.tasks.reading.labels import whole_number
 from fairtune.tasks.splits import MOST_CLASSES
 from fairtune.tasks.task import Labels
 

@@ -18,8 +18,8 @@ from fairtune.classifier.row_output import Columns, RowOutput
 from fairtune.core.errors import DataError, ModelError, nearest, one_of
 from fairtune.core.pipes import hide_stdio
 from fairtune.models.sources import find_model
-from fairtune.tasks.reading.label_words import NO_LABEL
-from fairtune.tasks.reading.row_batch import RowBatch
+from fairtune.tasks.reading.labels import NO_LABEL
+from fairtune.tasks.reading.reader import RowBatch
 from fairtune.tasks.task import Texts
 
 PREDICTED_COLUMN, CONFIDENCE_COLUMN, PROBABILITY_COLUMN = "predicted", "confidence", "probability_"

@@ -21,9 +21,8 @@ from typing import IO, Any, Protocol
 from fairtune.core.errors import DataError
 from fairtune.core.files import aside_of, finite
 from fairtune.core.printable import LINES, printable, printable_json
-from fairtune.tasks.reading.formats import DELIMITERS
-from fairtune.tasks.reading.reader import ending
-from fairtune.tasks.reading.row_batch import RowBatch
+from fairtune.tasks.reading.files import DELIMITERS, format_of
+from fairtune.tasks.reading.reader import RowBatch
 
 Columns = Mapping[str, Sequence[Any]]
 NAMES = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSONL", "parquet": "Parquet"}
@@ -59,7 +58,9 @@ class RowOutput:
 
     def __init__(self, target: str, like: str, safe: bool = False) -> None:
         self.file = None if target == "-" else Path(target)
-        self.format = like if self.file is None else ending(self.file, WRITTEN, "write to standard output with `-o -`")
+        self.format = (
+            like if self.file is None else format_of(self.file, WRITTEN, " Or write to standard output with `-o -`.")
+        )
         if self.file is None and like not in ("csv", "tsv"):
             self.format = "jsonl"
         if safe and self.format not in DELIMITERS:
@@ -221,31 +222,29 @@ class _ParquetWriter:
         from pyarrow import parquet
 
         try:
-            own = chunk.batch if chunk.batch is not None else self._batch(chunk, added)
+            own = chunk.table if chunk.table is not None else self._table(chunk, added)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise DataError(
                 f"{chunk.where}: rows {chunk.numbers[0]} to {chunk.numbers[-1]} do not fit into one Parquet table with those "
                 f"before ({str(error).splitlines()[0]}); write JSONL, where values may be of any type."
             ) from None
-        schema = own.schema
         for name, values in added.items():
-            schema = schema.append(pa.field(name, pa.array(values).type))
-        batch = pa.RecordBatch.from_arrays([*own.columns, *map(pa.array, added.values())], schema=schema)
+            own = own.append_column(name, pa.array(values))
         if self._writer is None:
-            self._schema = schema
-            self._writer = parquet.ParquetWriter(self._handle, schema)
-        self._writer.write_batch(batch)
+            self._schema = own.schema
+            self._writer = parquet.ParquetWriter(self._handle, self._schema)
+        self._writer.write_table(own)
 
-    def _batch(self, chunk: RowBatch, added: Columns) -> Any:
+    def _table(self, chunk: RowBatch, added: Columns) -> Any:
         """Rows of another format as Arrow has them; a column with nothing in the first rows is taken for texts."""
         import pyarrow as pa
 
         if self._schema is not None:
             known = pa.schema([field for field in self._schema if field.name not in added])
             self._refuse_new(chunk, known.names)
-            return pa.RecordBatch.from_pylist(chunk.rows, schema=known)
+            return pa.Table.from_pylist(chunk.rows, schema=known)
         names = chunk.columns
-        found = pa.RecordBatch.from_pylist([{name: row.get(name) for name in names} for row in chunk.rows])
+        found = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in chunk.rows])
         return found.cast(
             pa.schema(
                 [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in found.schema]

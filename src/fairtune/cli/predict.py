@@ -20,7 +20,7 @@ from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.core.machine import wait_asleep
 from fairtune.settings.metrics import metrics_of_kind
 from fairtune.settings.values import DEVICE
-from fairtune.tasks.reading.formats import check_columns
+from fairtune.tasks.reading.columns import check_columns
 
 if TYPE_CHECKING:
     from fairtune.classifier.prediction import OpenedClassifier, PredictionOutcome

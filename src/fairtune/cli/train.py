@@ -25,10 +25,9 @@ from fairtune.core.errors import DataError, FairtuneError, nearest, one_of
 from fairtune.core.machine import wait_asleep
 from fairtune.core.stages import stage
 from fairtune.monitor.stage_view import show_stages
-from fairtune.tasks.reading.files import require_file
-from fairtune.tasks.reading.formats import check_columns
+from fairtune.tasks.reading.columns import check_columns
+from fairtune.tasks.reading.files import require_file, shards
 from fairtune.tasks.reading.reader import RowReader, form_note
-from fairtune.tasks.reading.shards import shards
 
 if TYPE_CHECKING:
     from fairtune.classifier.labelled import Labelled

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -85,6 +85,7 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
     try:
         found = read_sealed(file).get("history")
         _history.validate_python(found)
+        return cast(list[dict[str, Any]], found)
     except FileNotFoundError:
         return []
     except ValidationError:
@@ -94,8 +95,6 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
             f"{file} {explain(error)}: when the suite was put together is not known. Bring it back, or delete it to begin a new "
             "record."
         ) from None
-    history: list[dict[str, Any]] = found
-    return history
 
 
 def suite_names(runs: Path) -> list[str]:

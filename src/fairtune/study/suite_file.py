@@ -394,7 +394,8 @@ def check_suite(source: StudySource) -> tuple[Suite, list[Problem]]:
                 check_file(alone)
             except StudyError as error:
                 found += error.problems
-            absent |= {one.message: one for one in find_absences(alone)}
+            else:
+                absent |= {one.message: one for one in find_absences(alone)}
         known = {problem.message for problem in problems}
         problems += [Problem(p.where, called + p.path, p.message) for p in found if p.message not in known]
     if problems:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.core.printable import printable
+from fairtune.tasks.reading.columns import check_columns
 from fairtune.tasks.reading.file_facts import ColumnFacts, FileFacts
-from fairtune.tasks.reading.formats import check_columns
 
 TEXT_NAMES = (
     "text", "texts", "sentence", "review", "reviews", "title", "content", "body", "message", "comment", "tweet", "document",

@@ -13,7 +13,7 @@ from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.tasks.definitions import TEXTS, Definition
-from fairtune.tasks.reading.shards import file_identity
+from fairtune.tasks.reading.files import file_identity
 from fairtune.tasks.registry import registered_tasks
 from fairtune.tasks.stores import file_texts, find_store
 from fairtune.tasks.task import SPLITS

@@ -14,11 +14,10 @@ from fairtune.settings.file_task import FileTask
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.tasks.file_tasks import with_kinds
-from fairtune.tasks.reading.files import require_file
-from fairtune.tasks.reading.formats import NoColumnError
-from fairtune.tasks.reading.row_batch import RowBatch
+from fairtune.tasks.reading.columns import NoColumnError
+from fairtune.tasks.reading.files import require_file, shards
+from fairtune.tasks.reading.reader import RowBatch, shard_batches
 from fairtune.tasks.reading.rows import Rows, collect
-from fairtune.tasks.reading.shards import shard_batches, shards
 from fairtune.tasks.splits import by_hash, count_labels, label_problems, labelled_rows
 from fairtune.tasks.task import SPLITS
 
@@ -109,12 +108,7 @@ class _Look:
                 return
             yield batch
             rows += len(batch)
-            size += sum(_size(batch, column) for column in batch.columns)
-
-
-def _size(batch: RowBatch, column: str) -> int:
-    array = batch.array(column)
-    return int(array.nbytes) if array is not None else sum(len(str(value)) for value in batch.values(column))
+            size += batch.table.nbytes if batch.table is not None else sum(map(len, map(str, batch.rows)))
 
 
 def _labels(spec: FileTask, rows: dict[str, Rows], shares: dict[str, float]) -> Sequence[FilePlaces]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from fairtune.core.errors import DataError, one_of
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.metrics import METRICS
+from fairtune.tasks.reading.files import file_identity
+from fairtune.tasks.reading.reader import has_column
 from fairtune.tasks.reading.rows import read_rows
-from fairtune.tasks.reading.shards import file_identity, has_column
 from fairtune.tasks.splits import (
     by_hash,
     labelled_rows,

@@ -14,16 +14,9 @@ import numpy.typing as npt
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.few_labels import Examples, FewLabels
 from fairtune.tasks.class_samples import class_sample
-from fairtune.tasks.reading.label_words import NO_LABEL, merged_names, other_spellings, without_label
+from fairtune.tasks.reading.labels import NO_LABEL, SHOWN, merged_names, other_spellings, without_label
 from fairtune.tasks.reading.row_hashes import EXACT, NORMAL, PLACE, example_hashes, place_hashes
-from fairtune.tasks.reading.rows import (
-    KIND,
-    NUMBER,
-    SHOWN,
-    Rows,
-    open_table,
-    write_batches,
-)
+from fairtune.tasks.reading.rows import KIND, NUMBER, Rows, open_table, write_batches
 from fairtune.tasks.task import TEXT_COLUMNS, Split
 from fairtune.tasks.text_hashes import PAIR_SEPARATOR, unit_hash, unit_hashes
 

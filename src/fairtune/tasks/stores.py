@@ -15,10 +15,10 @@ from fairtune.core.cache import cached_json, key_of
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import stat_of
 from fairtune.tasks.definitions import DataSet, Definition
-from fairtune.tasks.reading.formats import check_columns
-from fairtune.tasks.reading.row_batch import checked_texts
+from fairtune.tasks.reading.columns import check_columns
+from fairtune.tasks.reading.files import file_identity
+from fairtune.tasks.reading.reader import checked_texts, shard_batches
 from fairtune.tasks.reading.rows import NUMBER, Rows, read_rows
-from fairtune.tasks.reading.shards import file_identity, shard_batches
 
 MIRROR = "FAIRTUNE_MIRROR"
 COUNTED_BYTES = 64 << 20

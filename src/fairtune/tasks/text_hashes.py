@@ -26,8 +26,10 @@ LONG = 1 << 16
 """Bytes of a text that is long enough to be looked at alone."""
 _not_a_word = regex.compile(r"[\p{P}\p{S}\p{Z}\p{C}]+")
 _digits_apart, _not_between_digits = re.compile(r"\d \d"), re.compile(r"(?<!\d) | (?!\d)")
+_ascii_digits_apart = re.compile(rb"[0-9][^0-9A-Za-z]+[0-9]")
 _ascii_words = {code: " " for code in range(128) if not chr(code).isalnum()}
 _not_ascii_words, _lower = bytes(_ascii_words), bytes(range(256)).lower()
+_not_digits = bytes(code for code in range(256) if not chr(code).isdigit() or code > 127)
 _OTHER, _LETTER, _DIGIT = 1, 2, 3
 _kinds = np.zeros(0x110000, dtype=np.uint8)
 """What each character is; 0 where nobody asked yet, since to ask for all of Unicode takes half a second."""
@@ -74,8 +76,7 @@ def hash_columns(columns: Sequence[Sequence[bytes]]) -> tuple[Hashes, Hashes]:
 
 
 def _joined(columns: Sequence[Sequence[bytes]]) -> Iterable[bytes]:
-    separator = PAIR_SEPARATOR.encode()
-    return columns[0] if len(columns) == 1 else map(separator.join, zip(*columns, strict=True))
+    return columns[0] if len(columns) == 1 else map(PAIR_SEPARATOR.encode().join, zip(*columns, strict=True))
 
 
 def _digests(encoded: Iterable[bytes]) -> Hashes:
@@ -87,77 +88,54 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _decoded(encoded: bytes) -> str:
-    return encoded.decode("utf-8", "surrogatepass")
-
-
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
 def _normal_forms(encoded: Sequence[bytes]) -> list[bytes]:
     """What `normal_form` makes of each text, in UTF-8."""
-    forms = [one.translate(_lower, _not_ascii_words) for one in encoded]
-    alone = _with_digits_apart(encoded)
-    others = [place for place, one in enumerate(encoded) if not one.isascii()]
-    alone += [place for place in others if len(encoded[place]) >= LONG]
-    others = [place for place in others if len(encoded[place]) < LONG]
+    forms = [
+        # digits that stand together in the text are not apart, which is quicker to see than the rest
+        b""
+        if (digits := one.translate(None, _not_digits)) and digits not in one and _ascii_digits_apart.search(one)
+        else one.translate(_lower, _not_ascii_words)
+        for one in encoded
+    ]
+    others = []
+    for place in [place for place, one in enumerate(encoded) if not one.isascii()]:
+        if len(encoded[place]) < LONG:
+            others.append(place)
+        else:
+            forms[place] = b""
     for first in range(0, len(others), TOGETHER):
         some = others[first : first + TOGETHER]
-        found, apart = _unicode_forms([_decoded(encoded[place]) for place in some])
-        for place, form in zip(some, found, strict=True):
+        for place, form in zip(some, _unicode_forms([encoded[place] for place in some]), strict=True):
             forms[place] = form
-        alone += [some[place] for place in apart]
-    if not all(forms):
-        alone += [place for place, form in enumerate(forms) if not form]
-    for place in alone:
-        forms[place] = _encoded(normal_form(_decoded(encoded[place])))
+    for place in [place for place, form in enumerate(forms) if not form]:
+        forms[place] = _encoded(normal_form(encoded[place].decode("utf-8", "surrogatepass")))
     return forms
 
 
-def _with_digits_apart(encoded: Sequence[bytes]) -> list[int]:
-    """The texts with two digits of ASCII that nothing but punctuation and spacing of ASCII is between."""
-    joined = b"".join(encoded)
-    digits = np.flatnonzero(
-        np.frombuffer(joined, dtype=np.uint8) - ord("0") < 10
-    )  # unsigned: what is less wraps around
-    gaps = np.flatnonzero(np.diff(digits) > 1)
-    ends = np.cumsum(np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded)))
-    rows = np.searchsorted(ends, digits[gaps], side="right")
-    inside = rows == np.searchsorted(ends, digits[gaps + 1], side="right")
-    rows, gaps = rows[inside], gaps[inside]
-    found = {
-        row
-        for row, low, high in zip(rows.tolist(), digits[gaps].tolist(), digits[gaps + 1].tolist(), strict=True)
-        if not joined[low + 1 : high].translate(None, _not_ascii_words)
-    }
-    return sorted(found)
-
-
-def _unicode_forms(texts: Sequence[str]) -> tuple[list[bytes], list[int]]:
-    """Each text without what is no word, and the places of those with digits apart, where that is not enough."""
-    folded = [_folded(text) for text in texts]
+def _unicode_forms(encoded: Sequence[bytes]) -> list[bytes]:
+    """Each text without what is no word; nothing for those with digits apart, where that is not enough."""
+    folded = [_folded(one.decode("utf-8", "surrogatepass")) for one in encoded]
     codes = np.frombuffer("".join(folded).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     kinds = _kinds_of(codes)
     ends = np.cumsum([len(text) for text in folded])
     kept = np.flatnonzero(kinds != _OTHER)
-    bounds = np.searchsorted(kept, ends).tolist()
     joined = codes[kept].tobytes().decode("utf-32-le", "surrogatepass")
+    bounds = np.searchsorted(kept, ends).tolist()
+    forms = [_encoded(joined[low:high]) for low, high in zip([0, *bounds], bounds, strict=False)]
     digit = kinds[kept] == _DIGIT
     gaps = np.flatnonzero(digit[:-1] & digit[1:] & (np.diff(kept) > 1))
-    rows = np.searchsorted(ends, kept[gaps], side="right")
-    apart = np.unique(rows[rows == np.searchsorted(ends, kept[gaps + 1], side="right")])
-    forms = [_encoded(joined[low:high]) for low, high in zip([0, *bounds], bounds, strict=False)]
-    return forms, apart.tolist()
+    for row in np.unique(np.searchsorted(ends, kept[gaps], side="right")).tolist():
+        forms[row] = b""
+    return forms
 
 
 def _kinds_of(codes: Any) -> Any:
     """What each character is: a letter or the like, a digit, or neither."""
-    kinds = _kinds[codes]
-    if not kinds.all():
-        for code in np.unique(codes[kinds == 0]).tolist():
-            character = chr(code)
-            word = _DIGIT if character.isdecimal() else _LETTER
-            _kinds[code] = _OTHER if _not_a_word.match(character) else word
-        kinds = _kinds[codes]
-    return kinds
+    for code in np.unique(codes[_kinds[codes] == 0]).tolist():
+        word = _DIGIT if chr(code).isdecimal() else _LETTER
+        _kinds[code] = _OTHER if _not_a_word.match(chr(code)) else word
+    return _kinds[codes]

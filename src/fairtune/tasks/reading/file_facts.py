@@ -13,10 +13,9 @@ from typing import Any
 
 from fairtune.core.errors import DataError
 from fairtune.settings.values import MOST_CLASSES
-from fairtune.tasks.reading.files import require_file
-from fairtune.tasks.reading.label_words import NO_LABEL
+from fairtune.tasks.reading.files import require_file, shards
+from fairtune.tasks.reading.labels import NO_LABEL
 from fairtune.tasks.reading.reader import RowReader
-from fairtune.tasks.reading.shards import shards
 
 MOST_ROWS = 100_000
 """Rows that are looked at: enough to know the columns, in a second or two."""

@@ -1,24 +1,57 @@
-"""Files of any format: opened, unpacked, read line by line, with one sentence for whatever can be wrong with one."""
+"""Files of rows: which there are, what they hold, how they are opened, unpacked and decoded, and what can be wrong with one."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
-from fairtune.core.errors import DataError, nearest
+from fairtune.core.cache import content_hash, key_of
+from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.encodings import ENCODINGS, WESTERN
 
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+UTF8 = "utf-8-sig"
+MARKS = {b"\xff\xfe\x00\x00": "utf-32", b"\x00\x00\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+"""What a file begins with that is not UTF-8."""
+BLOCK = 1 << 20
+"""Bytes that are read at a time."""
 LONGEST = 4 << 20
-"""Characters in a line, or in a text that goes over many lines. More is a mistake in the file, or not a text."""
-PIECE = 1 << 16
+"""Characters in a line. More is a mistake in the file, or not a text."""
 AROUND = 30
 """Bytes before and after one that is not UTF-8, which a message shows."""
 UNPACKED = 1 << 30
 """Bytes to which a packed file may grow that has to be read as a whole."""
+
+
+def suffix_of(file: Path) -> str:
+    """The ending of a file's name in lower case, without any .gz."""
+    return (file.with_suffix("") if _is_packed(file) else file).suffix.lower()
+
+
+def format_of(file: Path, allowed: Sequence[str] = FORMATS, or_else: str = "") -> str:
+    """The format that a file's name ends in, without any .gz.
+
+    Args:
+        or_else: what a user may do instead.
+
+    Raises:
+        DataError: it is none of those that are allowed.
+    """
+    found = suffix_of(file)
+    if found.removeprefix(".") not in allowed:
+        known = one_of(f".{one}" for one in allowed)
+        raise DataError(f"{file}: unknown format '{found or file.name}'; allowed: {known}, each also .gz.{or_else}")
+    return found.removeprefix(".")
+
+
+def _is_packed(file: Path) -> bool:
+    return file.suffix.lower() == ".gz"
 
 
 def require_file(file: Path) -> None:
@@ -35,23 +68,54 @@ def require_file(file: Path) -> None:
 
 @contextmanager
 def explain_errors(file: Path | str) -> Iterator[None]:
-    """What can be wrong with any file, said of this one; a name in words is a stream, which cannot be looked at again."""
+    """What can be wrong with reading any file, said of this one."""
     try:
         yield
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: {_not_decoded(file, error)}") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{file}: the gzip file is damaged or cut off ({error}); fetch or make it again.") from None
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}.") from None
 
 
-def open_file(file: Path, mode: str = "rt", encoding: str = "utf-8-sig") -> IO[Any]:
-    """A file to read, as UTF-8 unless said otherwise, with its own line ends, unpacked if it ends in .gz."""
-    text: dict[str, Any] = {} if "b" in mode else {"encoding": encoding, "newline": ""}
-    if file.suffix.lower() == ".gz":
-        return cast(IO[Any], gzip.open(file, mode, **text))
-    return file.open(mode.replace("t", ""), **text)
+def shards(path: Path) -> list[Path]:
+    """The file itself, or the files of a folder in the order of their names; all of one format.
+
+    Raises:
+        DataError: a folder without data files, or with several formats.
+    """
+    if not path.is_dir():
+        format_of(path)
+        return [path]
+    found = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith((".", "_"))]
+    known = [f".{one}" for one in FORMATS]
+    data = [file for file in found if suffix_of(file) in known]
+    if not data:
+        raise DataError(f"{path}: the folder has no data files; allowed: {one_of(known)}, each also .gz.")
+    formats = sorted({suffix_of(file) for file in data})
+    if len(formats) > 1:
+        raise DataError(f"{path}: the folder has files of several formats ({one_of(formats)}); keep one format in it.")
+    return data
+
+
+def file_identity(path: Path) -> str:
+    """What a file or a folder of shards holds, as a hash.
+
+    Raises:
+        DataError: it is not there or cannot be read.
+    """
+    files = shards(path)
+    for file in files:
+        require_file(file)
+    try:
+        hashes = [content_hash(file) for file in files]
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from None
+    return hashes[0] if len(hashes) == 1 else key_of(hashes)
+
+
+def open_file(file: Path) -> IO[bytes]:
+    """A file to read, unpacked if it ends in .gz."""
+    return cast(IO[bytes], gzip.open(file, "rb")) if _is_packed(file) else file.open("rb")
 
 
 def read_whole(file: Path) -> bytes:
@@ -60,68 +124,82 @@ def read_whole(file: Path) -> bytes:
     Raises:
         DataError: a packed file is larger than memory should hold.
     """
-    if file.suffix.lower() != ".gz":
-        return file.read_bytes()
-    with gzip.open(file, "rb") as handle:
-        content = handle.read(UNPACKED + 1)
-    if len(content) > UNPACKED:
+    with open_file(file) as handle:
+        content = handle.read(UNPACKED + 1 if _is_packed(file) else -1)
+    if _is_packed(file) and len(content) > UNPACKED:
         raise DataError(
             f"{file}: unpacked it is larger than {UNPACKED >> 30} GiB; unpack it with `gunzip` and name the file that comes out."
         )
     return content
 
 
-def _not_decoded(file: Path | str, error: UnicodeDecodeError) -> str:
-    """What is wrong with a file's encoding, and the way on: whoever knows it says it, nobody guesses it."""
-    if error.encoding.replace("-", "") not in ("utf8", "utf8sig"):
-        return f"not encoded as was said ({error.reason}); name another encoding, or save it as UTF-8."
-    wrong, seen = f"not UTF-8 ({error.reason})", ""
-    if isinstance(file, Path) and file.is_file():
-        with explain_errors(file):
-            wrong, seen = _not_utf8(file, error)
-    reads = f" In {WESTERN} it reads: {seen!r}." if seen else ""
-    return (
-        f"{wrong}; save it as UTF-8 (`iconv -f {WESTERN} -t UTF-8`), or say how it is encoded: `encoding: {WESTERN}` in the task, "
-        f"`--encoding {WESTERN}` on the command line.{reads}"
-    )
+def decode(where: Path | str, read: Callable[[int], bytes], encoding: str | None = None) -> tuple[str, Iterator[str]]:
+    """How a file is encoded, and its text, a block at a time, with its own line ends.
 
-
-def _not_utf8(file: Path, error: UnicodeDecodeError) -> tuple[str, str]:
-    """Line and byte of the first byte that is not UTF-8, and what stands around it if the file is an older Western one.
-
-    The decoder reads in chunks, so its own position is no use.
-    """
-    line, column, rest = 1, 0, b""
-    with open_file(file, "rb") as handle:
-        while piece := handle.readline(PIECE):
-            text = rest + piece
-            try:
-                text.decode("utf-8")
-            except UnicodeDecodeError as here:
-                if here.end < len(text) or not here.reason.startswith("unexpected end") or piece.endswith(b"\n"):
-                    around = text[max(0, here.start - AROUND) : here.start + AROUND].strip()
-                    return (
-                        f"line {line} is not UTF-8 (byte 0x{text[here.start]:02x} at column {column + here.start + 1})",
-                        around.decode(ENCODINGS[WESTERN], errors="replace"),
-                    )
-                rest, column = text[here.start :], column + here.start
-                continue
-            ended = piece.endswith(b"\n")
-            line, column, rest = line + ended, 0 if ended else column + len(text), b""
-    return f"line {line} is not UTF-8 ({error.reason} at column {column + 1})", ""
-
-
-def whole_lines(file: Path | str, handle: IO[str], number: int = 0) -> Iterator[str]:
-    """Lines with their ends, none of them longer than memory should hold.
+    Nothing is guessed that could garble a text: without a mark at its beginning a file is UTF-8, or its reader says otherwise.
 
     Args:
-        number: that of the line before.
+        encoding: as Python calls it, where a user says so.
+
+    Raises:
+        DataError: it is UTF-16 without a mark; while the text is read, bytes that are not of the encoding.
     """
-    while line := handle.readline(LONGEST + 1):
-        number += 1
-        if len(line) > LONGEST:
+    start = read(BLOCK)
+    if encoding is None:
+        encoding = next((name for mark, name in MARKS.items() if start.startswith(mark)), UTF8)
+        head = start[:1024]
+        for name, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
+            if encoding == UTF8 and len(head) >= 8 and head.count(0) == zeros.count(0) > 0.7 * len(zeros):
+                raise DataError(
+                    f"{where}: every other byte is zero, as in UTF-16 without a mark; say `encoding: {name}` in the task "
+                    f"(`--encoding {name}`), or save it as UTF-8."
+                )
+    return encoding, _blocks(where, read, encoding, start)
+
+
+def _blocks(where: Path | str, read: Callable[[int], bytes], encoding: str, piece: bytes) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    line, last = 1, ""
+    while True:
+        try:
+            text = decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            if encoding != UTF8:
+                wrong = f"not encoded as was said ({error.reason}); name another encoding, or save it as UTF-8."
+                raise DataError(f"{where}: {wrong}") from None
+            yield error.object[: error.start].decode(encoding)
+            before = last.encode() + error.object[: error.start]
+            begun = before.rpartition(b"\n")[2]
+            after = error.object[error.start :][:AROUND].partition(b"\n")[0]
+            seen = (begun[-AROUND:] + after).strip().decode(ENCODINGS[WESTERN], errors="replace")
             raise DataError(
-                f"{file}: line {number} is longer than {LONGEST:,} characters; no text is. Is this the right file, with "
-                "line ends? Break the line or remove it."
-            )
-        yield line
+                f"{where}: line {line + before.count(10)} is not UTF-8 (byte 0x{error.object[error.start]:02x} at column "
+                f"{len(begun) + 1}); save it as UTF-8 (`iconv -f {WESTERN} -t UTF-8`), or say how it is encoded: "
+                f"`encoding: {WESTERN}` in the task, `--encoding {WESTERN}` on the command line. In {WESTERN} it reads: {seen!r}."
+            ) from None
+        if text:
+            yield text
+        if not piece:
+            return
+        line += text.count("\n")
+        last = text.rpartition("\n")[2] if "\n" in text else last + text
+        piece = read(BLOCK)
+
+
+def head_of(blocks: Iterator[str], lines: int) -> tuple[str, bool]:
+    """The beginning of a text with so many whole lines, and whether that is all of it."""
+    text = ""
+    while text.count("\n") + text.count("\r") < lines and len(text) <= LONGEST:
+        block = next(blocks, None)
+        if block is None:
+            return text, True
+        text += block
+    return text, False
+
+
+def long_line(where: Path | str, number: int) -> DataError:
+    """That a line is longer than memory should hold."""
+    return DataError(
+        f"{where}: line {number} is longer than {LONGEST:,} characters; no text is. Is this the right file, with "
+        "line ends? Break the line or remove it."
+    )

@@ -1,86 +1,151 @@
-"""The one reader of rows: all columns or named ones, of a file or standard input, some rows at a time.
+"""The one reader of rows: all columns or named ones, of a file, a folder or standard input, some rows at a time.
 
-Memory does not grow with the input, and a Parquet file is read in the columns asked for only.
+Memory does not grow with the input. Arrow reads tables and Parquet; a line of JSONL may have columns of its own, so each is read as
+it is, by Python.
 """
 
 from __future__ import annotations
 
-import io
 import itertools
+import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Literal
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
 from fairtune.settings.encodings import codec_of
-from fairtune.tasks.reading.blocks import ColumnBlocks
+from fairtune.tasks.reading.columns import SEPARATORS, NoColumnError, check_columns, choose_columns
 from fairtune.tasks.reading.files import (
-    explain_errors,
-    open_file,
-    require_file,
-    whole_lines,
-)
-from fairtune.tasks.reading.formats import (
+    BLOCK,
     DELIMITERS,
     FORMATS,
-    PLAIN_COLUMN,
-    TextRow,
-    TextTable,
-    check_columns,
-    choose_columns,
-    json_rows,
-    suffix_of,
-    text_rows,
+    LONGEST,
+    UTF8,
+    decode,
+    explain_errors,
+    format_of,
+    head_of,
+    long_line,
+    open_file,
+    require_file,
+    shards,
 )
-from fairtune.tasks.reading.parquet import (
-    joined,
-    parquet_batches,
-    parquet_source,
-    plain_column,
-    python_values,
-    require_plain,
-)
-from fairtune.tasks.reading.row_batch import RowBatch
-from fairtune.tasks.reading.text_form import SEPARATORS, UTF8, file_delimiter, find_delimiter, find_encoding
+from fairtune.tasks.reading.parquet import parquet_tables, plain_column, python_values
+from fairtune.tasks.reading.tables import LINE, Table
 
 STDIN = "standard input"
-FIRST_ROWS, MOST_ROWS, MOST_CHARACTERS = 256, 4096, 4 << 20
+FIRST_ROWS, MOST_ROWS = 256, 4096
 """Whole rows are to be answered: the first are few, so that the first answers come soon; then enough for batches of one length."""
-COLUMN_ROWS = 10_000
-"""Rows of which named columns are read at a time."""
-Part = tuple[int, int, int, Any]
-"""The number of its first row, how many rows it is, its size in characters, and their values: a whole row by column, a row's
-values in the named columns, or some rows as Arrow has them."""
+DEEPEST = 100
+"""Lists and mappings within each other in a line of JSON: Python itself writes, shows and compares some hundreds at most."""
+PLAIN_COLUMN = "text"
+"""What the one column of a plain text file is called."""
+TextRow = Literal["line", "paragraph"]
+"""What one row of plain text is."""
+Row = dict[str, Any]
+Rows = tuple[Sequence[int], Any]
+"""The numbers of some rows, and an Arrow table or a list of mappings."""
 
 
-def input_format(source: str, given: str | None) -> str | None:
-    """How an input is read: as told, else by the file's ending; None is to look at its first line.
+@dataclass(frozen=True)
+class RowBatch:
+    """Some rows.
+
+    Args:
+        where: the file, for messages.
+        numbers: each row's number from 1, after any header; the line number in JSONL and plain text.
+        data: an Arrow table; or the rows, where each has columns of its own.
+    """
+
+    where: Path | str
+    numbers: Sequence[int]
+    data: Any
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def table(self) -> Any:
+        """The rows as Arrow has them; None where each has columns of its own."""
+        return None if isinstance(self.data, list) else self.data
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Each row's values by column."""
+        if isinstance(self.data, list):
+            return self.data
+        columns = [python_values(self.where, name, self.data.column(name)) for name in self.columns]
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that a row has, in the order of their coming."""
+        if isinstance(self.data, list):
+            return list(dict.fromkeys(itertools.chain.from_iterable(self.data)))
+        return list(self.data.column_names)
+
+    def values(self, column: str) -> list[Any]:
+        """What the rows have in a column, None where they do not have it.
+
+        Raises:
+            DataError: the column of a Parquet file is of a type that is neither text nor number.
+        """
+        if isinstance(self.data, list):
+            return [row.get(column) for row in self.data]
+        return python_values(self.where, column, plain_column(self.where, self.data, column))
+
+    def texts(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
+        """The texts in one or two columns.
+
+        Raises:
+            DataError: a row without the column, with nothing in it (an empty text is a text), or with what is no text.
+        """
+        return list(zip(*(self._texts(column) for column in columns), strict=True))
+
+    def _texts(self, column: str) -> list[str]:
+        # In a table, the first row is like all others.
+        for number, row in zip(
+            self.numbers, self.data if isinstance(self.data, list) else [self.columns], strict=False
+        ):
+            if column not in row:
+                check_columns(f"{self.where}: row {number}", list(row), [column])
+        found: list[str] = []
+        texts = checked_texts(self.where, column, self.values(column), self.numbers)
+        for number, text in zip(self.numbers, texts, strict=True):
+            if text is None:
+                raise DataError(f"{self.where}: row {number}: column '{column}' has no text; fill or remove the row.")
+            found.append(text)
+        return found
+
+
+def checked_texts(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str | None]:
+    """Values that are texts which can be tokenised, or nothing at all.
 
     Raises:
-        DataError: no known format, or one that cannot be read from there.
+        DataError: the first that is neither, with its row.
     """
-    if given is not None and given not in FORMATS:
-        raise DataError(f"--format {given}: unknown; allowed: {one_of(FORMATS)}.{nearest(given, FORMATS)}")
-    if source == "-":
-        if given == "parquet":
-            raise DataError("Parquet cannot be read from standard input, as its index is at the end; give the file.")
-        return given
-    return given or ending(Path(source), FORMATS, "say what it is with --format")
+    texts = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
+    for number, text in zip(numbers, texts, strict=True):
+        if text is not None and not isinstance(text, str):
+            raise DataError(f"{where}: row {number}: column '{column}' holds {str(text)[:60]}, not a text.")
+        require_unicode(where, number, column, text or "")
+    return texts
 
 
-def ending(file: Path, allowed: Sequence[str], otherwise: str) -> str:
-    """The format that a file's name ends in, without any .gz."""
-    found = suffix_of(file).removeprefix(".")
-    if found not in allowed:
-        name = file.with_suffix("") if file.suffix.lower() == ".gz" else file
-        known = one_of(f".{one}" for one in allowed)
+def require_unicode(where: Path | str, number: int, column: str, text: str) -> None:
+    """Refuse half of a character, which no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
         raise DataError(
-            f"{file}: unknown format '{name.suffix or file.name}'; allowed: {known}, also .gz. Or {otherwise}."
-        )
-    return found
+            f"{where}: row {number}: column '{column}' holds half a character ({error.object[error.start]!r}); a text "
+            "was cut in the middle of an emoji or the like. Fix or remove it."
+        ) from None
 
 
 class RowReader:
@@ -108,55 +173,58 @@ class RowReader:
         columns: Sequence[str] | None = None,
         encoding: str | None = None,
     ) -> None:
-        known, self._text_row, self._columns = input_format(source, given), text_row, columns
         self.where: Path | str = STDIN if source == "-" else Path(source)
+        self._text_row, self._columns, self._open = text_row, columns, ExitStack()
+        known = self._known_format(given)
+        self.format, self.encoding = known or "txt", UTF8
+        if known == "parquet":
+            return
+        with explain_errors(self.where):
+            self.encoding, self._blocks = decode(
+                self.where, self._read(), None if encoding is None else codec_of(encoding, "--encoding")
+            )
+            if known is None:
+                self.format = self._by_first_line()
+            if self.format in DELIMITERS:
+                self._table = Table(self.where, self._blocks, DELIMITERS[self.format], columns)
+                self.delimiter = self._table.delimiter
+
+    def _known_format(self, given: str | None) -> str | None:
+        """As given, else by the file's ending; None is to look at the first line."""
+        if given is not None and given not in FORMATS:
+            raise DataError(f"--format {given}: unknown; allowed: {one_of(FORMATS)}.{nearest(given, FORMATS)}")
+        known = given
         if isinstance(self.where, Path):
-            if not _is_stream(self.where):
+            known = given or format_of(self.where, or_else=" Or say what it is with --format.")
+            if not self._is_stream:
                 require_file(self.where)
-            elif known == "parquet":
-                raise DataError(
-                    f"{self.where}: Parquet cannot be read from a pipe, as its index is at the end; give the file."
-                )
             if self.where.is_dir():
                 raise DataError(f"{self.where}: that is a folder; give one file of rows, or `-` for standard input.")
-        self._handle: Any = None
-        self._lines: Iterable[str] = ()
-        self._open = ExitStack()
-        self.format = known or "txt"
-        self.encoding = UTF8 if encoding is None else codec_of(encoding, "--encoding")
-        if known != "parquet":
-            with explain_errors(self.where):
-                if isinstance(self.where, Path) and not _is_stream(self.where):
-                    self.encoding = find_encoding(self.where, encoding)
-                self._lines = self._opened_lines()
-                if known is None:
-                    self.format = self._by_first_line()
-        if self.format in DELIMITERS:
-            self.delimiter = self._separator()
+        if known == "parquet" and self._is_stream:
+            place = self.where if isinstance(self.where, str) else "a pipe"
+            raise DataError(
+                f"{self.where}: Parquet cannot be read from {place}, as its index is at the end; give the file."
+            )
+        return known
 
-    def _opened_lines(self) -> Iterator[str]:
-        if isinstance(self.where, Path):
-            handle: IO[str] = self._open.enter_context(open_file(self.where, encoding=self.encoding))
-            self._handle = None if _is_stream(self.where) else handle
-        else:
-            handle = io.TextIOWrapper(sys.stdin.buffer, encoding=self.encoding, newline="")
-        return whole_lines(self.where, handle)
+    @property
+    def _is_stream(self) -> bool:
+        """Whether it can be read only once: standard input, or `<(zcat rows.csv.gz)`, which a shell calls /dev/fd/63 or so."""
+        where = self.where
+        return isinstance(where, str) or (where.exists() and not where.is_file() and where.is_relative_to("/dev"))
 
-    def _separator(self) -> str:
-        """Of a stream by its header and its first line, since the next may be long in coming."""
-        usual = DELIMITERS[self.format]
-        if isinstance(self.where, Path) and not _is_stream(self.where):
-            return file_delimiter(self.where, self.encoding, usual, self._columns)
-        with explain_errors(self.where):
-            first = list(itertools.islice(self._lines, 2))
-        self._lines = itertools.chain(first, self._lines)
-        return find_delimiter(first, usual, self._columns)
+    def _read(self) -> Any:
+        if isinstance(self.where, str):
+            standard: Any = sys.stdin.buffer
+            return standard.read1
+        handle: Any = self._open.enter_context(open_file(self.where))
+        return handle.read1 if self._is_stream else handle.read  # what a stream has so far is to be answered
 
     def _by_first_line(self) -> str:
-        first = list(itertools.islice(self._lines, 1))
-        self._lines = itertools.chain(first, self._lines)
+        text, _ = head_of(self._blocks, lines=1)
+        self._blocks = itertools.chain([text], self._blocks)
         try:
-            return "jsonl" if first and isinstance(parse_json(first[0]), dict) else "txt"
+            return "jsonl" if isinstance(parse_json(text.partition("\n")[0]), dict) else "txt"
         except ValueError:
             return "txt"
 
@@ -166,81 +234,136 @@ class RowReader:
         Raises:
             DataError: a damaged row, a column that is not there or there twice, no row at all where whole ones are asked for.
         """
-        empty = True
+        most, empty = FIRST_ROWS, True
         with self._open, explain_errors(self.where):
-            for batch in self._parquet() if self.format == "parquet" else self._text():
-                empty = False
-                yield batch
-        if empty and self._columns is None:  # a shard may be empty, so who names columns looks at all of them
+            for numbers, data in self._parts():
+                first, empty = 0, False
+                while first < len(numbers):
+                    size = len(numbers) if self._columns is not None else most
+                    data_of = data[first : first + size] if isinstance(data, list) else data.slice(first, size)
+                    yield RowBatch(self.where, numbers[first : first + size], data_of)
+                    first, most = first + size, min(2 * most, MOST_ROWS)
+        if (
+            empty and self._columns is None
+        ):  # a shard may be empty, so all of them are looked at where columns are named
             raise DataError(f"{self.where}: there are no rows.")
 
-    def _text(self) -> Iterator[RowBatch]:
-        """The rows of CSV, TSV, JSONL and plain text."""
-        lines, columns = iter(self._lines), self._columns
-        rows_before = lines_before = 0
-        header = None
-        by_blocks = self._handle is not None and self.encoding == UTF8 and self.format in (*DELIMITERS, "jsonl")
-        if columns is not None and by_blocks:
-            blocks = ColumnBlocks(self._handle.buffer, self.format, columns, self.delimiter)
-            for numbers, arrays in blocks:
-                yield RowBatch(self.where, numbers, arrays)
-            if blocks.ended:
-                return
-            self._handle.seek(blocks.position)
-            rows_before, lines_before, header = blocks.rows, blocks.lines, blocks.header
-            lines = whole_lines(self.where, self._handle, lines_before)
-        if self.delimiter is not None:
-            table = TextTable(self.where, lines, self.delimiter, header, (rows_before, lines_before))
-            parts = _table_parts(table, self.where, columns)
-        elif self.format == "jsonl":
-            parts = _json_parts(self.where, lines, columns, lines_before)
-        else:
-            choose_columns(f"{self.where} (plain text)", [PLAIN_COLUMN], columns)
-            found = text_rows(lines, self._text_row)
-            parts = ((number, 1, size, (text,) if columns else {PLAIN_COLUMN: text}) for number, size, text in found)
-        for numbers, values in self._grouped(parts, columns):
-            yield RowBatch(self.where, numbers, values)
+    def _parts(self) -> Iterator[Rows]:
+        if self.format == "parquet":
+            assert isinstance(self.where, Path)
+            return parquet_tables(self.where, self._columns)
+        if self.format in DELIMITERS:
+            return iter(self._table)
+        if self.format == "jsonl":
+            return self._json_rows()
+        choose_columns(f"{self.where} (plain text)", [PLAIN_COLUMN], self._columns)
+        return self._plain_lines() if self._text_row == "line" else self._paragraphs()
 
-    def _parquet(self) -> Iterator[RowBatch]:
-        """The rows of Parquet; where all columns are asked for, also as Arrow has them, so that they can be written so again."""
-        assert isinstance(self.where, Path)
-        for (first, *_), batches in self._grouped(_parquet_parts(self.where, self._columns), None):
-            if self._columns is None:
-                for batch in joined(batches):
-                    values = {name: python_values(self.where, batch, name) for name in batch.schema.names}
-                    yield RowBatch(self.where, list(range(first, first + len(batch))), values, batch)
-                    first += len(batch)
-            else:
-                columns = {name: plain_column(self.where, batches, name) for name in self._columns}
-                yield RowBatch(self.where, list(range(first, first + sum(map(len, batches)))), columns)
+    def _lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Lines with their ends, some at a time, and the number of the first."""
+        done, left = 0, ""
+        for block in itertools.chain(self._blocks, [None]):
+            text = left + (block or "")
+            end = len(text) if block is None else max(text.rfind("\n"), text.rfind("\r", 0, -1)) + 1
+            lines, left = LINE.findall(text[:end]), text[end:]
+            if len(text) > LONGEST:
+                for number, line in enumerate([*lines, left], done + 1):
+                    if len(line) > LONGEST:
+                        raise long_line(self.where, number)
+            yield done + 1, lines
+            done += len(lines)
 
-    def _grouped(self, parts: Iterator[Part], columns: Sequence[str] | None) -> Iterator[tuple[list[int], Any]]:
-        """As many parts at a time as memory should hold: their numbers, and their values as they are, or by named columns.
+    def _json_rows(self) -> Iterator[Rows]:
+        """Each mapping with its line's number; blank lines are left out."""
+        wanted, from_start = set(self._columns or ()), True
+        for first, lines in self._lines():
+            filled = [(number, line) for number, line in enumerate(lines, first) if not line.isspace()]
+            rows = _json_block([line for _, line in filled])
+            if rows is None or not all(row.keys() >= wanted for row in rows):
+                rows = []
+                try:
+                    for number, line in filled:
+                        row = _json_row(self.where, number, line)
+                        if not row.keys() >= wanted:
+                            check_columns(f"{self.where}: line {number}", list(row), self._columns or (), from_start)
+                        from_start = False
+                        rows.append(row)
+                except DataError:
+                    if rows:  # what comes before it is sound
+                        yield [number for number, _ in filled[: len(rows)]], rows
+                    raise
+            if rows:
+                from_start = False
+                yield [number for number, _ in filled], rows
 
-        Named columns are filled at once: of a list for each row, Python's collector would look through all again and again.
-        """
-        most, limit = (FIRST_ROWS, MOST_ROWS) if self._columns is None else (COLUMN_ROWS, COLUMN_ROWS)
-        while True:
-            numbers: list[int] = []
-            whole: list[Any] = []
-            named: dict[str, list[Any]] = {column: [] for column in columns or ()}
-            filled = list(named.values())
-            rows = characters = 0
-            for number, count, size, values in parts:
-                numbers.append(number)
-                if columns is None:
-                    whole.append(values)
-                else:
-                    for column, value in zip(filled, values, strict=True):
-                        column.append(value)
-                rows += count
-                characters += size
-                if rows >= most or characters >= MOST_CHARACTERS:
-                    break
-            if not numbers:
-                return
-            yield numbers, whole if columns is None else named
-            most = min(2 * most, limit)
+    def _plain_lines(self) -> Iterator[Rows]:
+        """A blank line is an empty text, so that answers stand beside their lines."""
+        for first, lines in self._lines():
+            if lines:
+                yield range(first, first + len(lines)), _text_table([line.rstrip("\r\n") for line in lines])
+
+    def _paragraphs(self) -> Iterator[Rows]:
+        """The lines between blank ones, numbered by their first. A very long paragraph is cut at the end of a line."""
+        found: list[str] = []
+        size = began = 0
+        numbers: list[int] = []
+        texts: list[str] = []
+        for first, lines in itertools.chain(self._lines(), [(0, ["\n"])]):
+            for number, line in enumerate(lines, first):
+                text = line.replace("\r\n", "\n")
+                if found and (not text.strip() or size + len(text) > LONGEST):
+                    numbers.append(began)
+                    texts.append("".join(found).rstrip())
+                    found, size = [], 0
+                if text.strip():
+                    began = began if found else number
+                    found.append(text)
+                    size += len(text)
+            if sum(map(len, texts)) >= BLOCK:
+                yield numbers, _text_table(texts)
+                numbers, texts = [], []
+        if numbers:
+            yield numbers, _text_table(texts)
+
+
+def _json_block(lines: list[str]) -> list[Row] | None:
+    """The mappings that some lines are, read at once; None if one of them may be something else."""
+    whole = f"[{','.join(lines)}]"
+    nested = whole.count("[") + whole.count("{") - len(lines) > DEEPEST
+    if nested and any(line.count("[") + line.count("{") > DEEPEST for line in lines):
+        return None
+    try:
+        rows = parse_json(whole)
+    except ValueError:
+        return None
+    return rows if len(rows) == len(lines) and all(isinstance(row, dict) for row in rows) else None
+
+
+def _json_row(where: Path | str, number: int, line: str) -> Row:
+    """The mapping that a line of JSONL is."""
+    try:
+        row = parse_json(line)
+    except ValueError as error:
+        raise DataError(f"{where}: line {number} is not JSON: {error}.") from None
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: line {number} is not a JSON mapping.")
+    if line.count("[") + line.count("{") > DEEPEST and _is_deep(row):
+        raise DataError(f"{where}: line {number} is nested more than {DEEPEST} levels deep; flatten or remove it.")
+    return row
+
+
+def _is_deep(row: Row) -> bool:
+    level: list[Any] = [row]
+    for _ in range(DEEPEST + 1):
+        inside = itertools.chain.from_iterable(one.values() if isinstance(one, dict) else one for one in level)
+        level = [value for value in inside if isinstance(value, dict | list)]
+    return bool(level)
+
+
+def _text_table(texts: list[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.table({PLAIN_COLUMN: pa.array(texts, pa.large_string())})
 
 
 def form_note(reader: RowReader) -> str | None:
@@ -253,42 +376,33 @@ def form_note(reader: RowReader) -> str | None:
     return f"{reader.where}: read as {' and '.join(found)}." if found else None
 
 
-def _is_stream(file: Path) -> bool:
-    """Whether a shell gave the name, of what another process writes: `<(zcat rows.csv.gz)` is called /dev/fd/63 or so."""
-    return file.exists() and not file.is_file() and file.is_relative_to("/dev")
+def shard_batches(
+    path: Path, columns: Sequence[str] | None = None, text_row: TextRow = "line", encoding: str | None = None
+) -> Iterator[RowBatch]:
+    """Columns of a file or of all shards of a folder, some rows at a time; rows are counted on from one shard to the next.
 
-
-def _table_parts(table: TextTable, where: Path | str, columns: Sequence[str] | None) -> Iterator[Part]:
-    chosen = choose_columns(where, table.header, columns, take_first=True)
-    places = [table.header.index(column) for column in columns or ()]
-    for number, cells in table:
-        if columns is None:
-            yield number, 1, sum(map(len, cells)), dict(zip(chosen, cells, strict=True))
-        else:
-            row = [cells[place] for place in places]
-            yield number, 1, sum(map(len, row)), row
-
-
-def _json_parts(where: Path | str, lines: Iterator[str], columns: Sequence[str] | None, before: int) -> Iterator[Part]:
-    first, wanted = not before, set(columns or ())
-    for number, size, row in json_rows(where, lines, before):
-        if columns is None:
-            yield number, 1, size, row
-        else:
-            if not row.keys() >= wanted:
-                check_columns(f"{where}: line {number}", list(row), columns, from_start=first)
-            first = False
-            yield number, 1, size, [row[column] for column in columns]
-
-
-def _parquet_parts(file: Path, columns: Sequence[str] | None) -> Iterator[Part]:
-    def choose(schema: Any) -> Sequence[str] | None:
-        chosen = choose_columns(file, schema.names, columns)
-        require_plain(file, schema, [] if columns is None else chosen)
-        return columns
-
+    Raises:
+        DataError: no such file, unknown format, not UTF-8, a column that is not there, a damaged row.
+    """
     done = 0
-    for batch in parquet_batches(file, parquet_source(file), choose):
-        if len(batch):
-            yield done + 1, len(batch), batch.nbytes, batch
-            done += len(batch)
+    for file in shards(path):
+        last = 0
+        for batch in RowReader(str(file), text_row=text_row, columns=columns, encoding=encoding):
+            last = batch.numbers[-1]
+            yield replace(batch, numbers=[done + number for number in batch.numbers]) if done else batch
+        done += last
+
+
+def has_column(path: Path, column: str, encoding: str | None = None) -> bool:
+    """Whether the first row of a file or a folder of shards has a column.
+
+    Raises:
+        DataError: it cannot be read, or a later row lacks the column that the first one has.
+    """
+    try:
+        next(shard_batches(path, [column], encoding=encoding), None)
+    except NoColumnError as error:
+        if error.from_start:
+            return False
+        raise
+    return True

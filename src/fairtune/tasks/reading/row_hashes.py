@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fairtune.tasks.helper_process import map_batches, serve
 from fairtune.tasks.text_hashes import PAIR_SEPARATOR, Hashes, hash_columns, unit_hashes
 
 EXACT, NORMAL, PLACE = "exact\0", "normal\0", "place\0"
 """What the columns of hashes are called beside those of a file, of which none is called so."""
+FEW_ROWS = 50_000
+"""Rows that are hashed before another process would have started."""
 ASCII_SPACES = "".join(chr(code) for code in range(128) if chr(code).isspace())
 """What Python takes for spaces around a text; Arrow has a list of its own."""
 
@@ -45,22 +49,42 @@ def place_hashes(columns: Sequence[Any]) -> npt.NDArray[np.float64]:
     return unit_hashes(alike[0] if len(alike) == 1 else [separator.join(texts) for texts in zip(*alike, strict=True)])
 
 
-def hash_batch(batch: Any, texts: Sequence[str], placed: bool) -> Hashes:
-    """The hashes of a record batch, a row for each column of them: exact, normal and, as its bits, the place.
+def with_hashes(batches: Iterable[Any], texts: Sequence[str], placed: bool) -> Iterator[Any]:
+    """Record batches with columns of their hashes, made by as many processes as there are cores.
 
     Args:
-        placed: whether the place is asked for.
+        texts: the columns that make an example.
+        placed: whether also what decides which rows are held out is asked for.
     """
-    columns = [batch.column(text) for text in texts]
-    found = list(example_hashes(columns))
-    if placed:
-        found.append(place_hashes(columns).view(np.uint64))
-    return np.stack(found)
-
-
-def hash_table(hashes: Sequence[Hashes]) -> dict[str, Any]:
-    """The hashes as Arrow's columns."""
     import pyarrow as pa
 
-    found = {EXACT: pa.array(hashes[0]), NORMAL: pa.array(hashes[1])}
-    return {**found, PLACE: pa.array(hashes[2].view(np.float64))} if len(hashes) > 2 else found
+    settings = {"texts": list(texts), "placed": placed}
+    waiting: deque[Any] = deque()
+
+    def examples() -> Iterator[Any]:
+        for batch in batches:
+            waiting.append(batch)
+            yield batch.select(settings["texts"])
+
+    for hashes in map_batches(examples(), _hashing(settings), __name__, settings, FEW_ROWS):
+        batch = waiting.popleft()
+        fields = dict(zip(batch.schema.names, batch.columns, strict=True))
+        fields |= dict(zip(hashes.schema.names, hashes.columns, strict=True))
+        yield pa.record_batch(fields)
+
+
+def _hashing(settings: dict[str, Any]) -> Callable[[Any], Any]:
+    def work(batch: Any) -> Any:
+        import pyarrow as pa
+
+        columns = [batch.column(text) for text in settings["texts"]]
+        fields = dict(zip((EXACT, NORMAL), map(pa.array, example_hashes(columns)), strict=True))
+        if settings["placed"]:
+            fields[PLACE] = pa.array(place_hashes(columns))
+        return pa.record_batch(fields)
+
+    return work
+
+
+if __name__ == "__main__":
+    serve(_hashing)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairtune.core.errors import DataError, one_of
+from fairtune.core.errors import DataError
 from fairtune.core.stages import Advance, stage
-from fairtune.tasks.reading.label_words import NO_LABEL
-from fairtune.tasks.reading.row_batch import RowBatch, checked_texts, require_unicode
-from fairtune.tasks.reading.row_hasher import RowHasher
-from fairtune.tasks.reading.shards import shard_batches
+from fairtune.tasks.reading.labels import label_texts, some_rows
+from fairtune.tasks.reading.parquet import plain_column
+from fairtune.tasks.reading.reader import RowBatch, checked_texts, shard_batches
+from fairtune.tasks.reading.row_hashes import with_hashes
 
 Indices = npt.NDArray[np.int64]
 NUMBER = "#"
@@ -24,9 +23,6 @@ NUMBER = "#"
 KIND = "#kind"
 """The column that says of what kind each row is, where it is asked for."""
 BATCH = 10_000
-SHOWN = 5
-LONGEST_LABEL = 1000
-"""Characters."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +99,10 @@ class Rows:
         """Refuse rows that have nothing in a column; those of the whole file are counted, whichever of them are here."""
         if self.missing(column).any():
             whole = replace(self, picked=None)
-            missing = whole.numbers[whole.missing(column)]
-            places = one_of(missing[:SHOWN].tolist()) + (" ..." if len(missing) > SHOWN else "")
+            missing = whole.numbers[whole.missing(column)].tolist()
             raise DataError(
-                f"{self.where}: column '{column}' has no {what} in {len(missing)} of {len(whole)} rows (rows {places}); "
-                "fill or remove them."
+                f"{self.where}: column '{column}' has no {what} in {len(missing)} of {len(whole)} rows "
+                f"(rows {some_rows(missing)}); fill or remove them."
             )
 
 
@@ -135,44 +130,37 @@ def collect(
 
     types: dict[str, int] = {}
 
+    def labels(some: RowBatch, column: str, types: dict[str, int]) -> Any:
+        found = label_texts(where, column, some.numbers, some.values(column), types)
+        return pa.array(found, pa.large_string())
+
     def batches(advance: Advance) -> Iterator[Any]:
         for some in read:
             advance(len(some))
             columns = {name: _texts(where, some, name) for name in texts}
             if label:
-                columns[label] = _labels(where, some, label, types)
+                columns[label] = labels(some, label, types)
             if kind:
-                columns[KIND] = _labels(where, some, kind, {})
+                columns[KIND] = labels(some, kind, {})
             yield pa.record_batch({**columns, NUMBER: pa.array(np.array(some.numbers, dtype=np.int64))})
 
     called = where.name if isinstance(where, Path) else where
-    with RowHasher(aside, hashed, placed) as hasher, stage(f"reading rows of {called}") as advance:
-        write_batches(aside, batches(advance), hasher.add if hashed else None)
-        if not aside.stat().st_size:
-            raise DataError(f"{where}: the file has no rows.")
-        table = open_table(aside)
-        for name, column in (hasher.columns() if hashed else {}).items():
-            table = table.append_column(name, column)
-    return Rows(where, table, types)
+    with stage(f"reading rows of {called}") as advance:
+        write_batches(aside, with_hashes(batches(advance), hashed, placed) if hashed else batches(advance))
+    if not aside.stat().st_size:
+        raise DataError(f"{where}: the file has no rows.")
+    return Rows(where, open_table(aside), types)
 
 
-def write_batches(file: Path, batches: Iterable[Any], written: Callable[[Any, int, int], None] | None = None) -> None:
-    """Record batches into an Arrow file, as they come.
-
-    Args:
-        written: called with each batch, the byte at which it is in the file, and its size there.
-    """
+def write_batches(file: Path, batches: Iterable[Any]) -> None:
+    """Record batches into an Arrow file, as they come."""
     import pyarrow as pa
 
     writer = None
     with pa.OSFile(str(file), "wb") as sink:
         for batch in batches:
-            if writer is None:
-                writer = pa.ipc.new_file(sink, batch.schema)
-            start = sink.tell()
+            writer = writer or pa.ipc.new_file(sink, batch.schema)
             writer.write_batch(batch)
-            if written:
-                written(batch, start, sink.tell() - start)
         if writer is not None:
             writer.close()
 
@@ -187,73 +175,13 @@ def open_table(file: Path) -> Any:
 def _texts(where: Path | str, some: RowBatch, column: str) -> Any:
     import pyarrow as pa
 
-    array = some.array(column)
-    if array is not None and (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        return array.cast(pa.large_string())
+    if some.table is not None and pa.types.is_large_string((found := plain_column(where, some.table, column)).type):
+        return found.combine_chunks()
     values = some.values(column)
     try:
         return pa.array(values, pa.large_string())
     except (pa.ArrowException, UnicodeEncodeError, TypeError):
         return pa.array(checked_texts(where, column, values, some.numbers), pa.large_string())
-
-
-def require_label(where: Path | str, number: int, column: str, label: str) -> None:
-    """Refuse what no class is called."""
-    require_unicode(where, number, column, label)
-    if len(label) > LONGEST_LABEL:
-        raise DataError(
-            f"{where}: row {number}: column '{column}' holds a label of {len(label):,} characters, {label[:40]!r} ...; is it a "
-            f"text? A label has {LONGEST_LABEL:,} at most."
-        )
-
-
-def _labels(where: Path | str, some: RowBatch, column: str, types: dict[str, int]) -> Any:
-    """Labels as texts: 1, 1.0 and "1" are the same class."""
-    import pyarrow as pa
-
-    array = some.array(column)
-    if array is None:
-        found = _label_texts(where, column, zip(some.numbers, some.values(column), strict=True), types)
-        return pa.array(found, pa.large_string())
-    coded = array.dictionary_encode(null_encoding="encode")  # each value once, in the order of their coming
-    places = coded.indices.to_numpy()
-    numbers = [some.numbers[first] for first in np.unique(places, return_index=True)[1].tolist()]
-    once = _label_texts(where, column, zip(numbers, coded.dictionary.to_pylist(), strict=True), types)
-    return pa.array(once, pa.large_string()).take(coded.indices)
-
-
-def _label_texts(
-    where: Path | str, column: str, values: Iterable[tuple[int, Any]], types: dict[str, int]
-) -> list[str | None]:
-    """The text of each label, which comes with its row's number."""
-    known: dict[tuple[type, Any], str | None] = {}
-    found = []
-    for number, value in values:
-        if isinstance(value, list | dict):
-            raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value.")
-        place = (type(value), value)
-        if place not in known:
-            known[place] = text = _label_text(value)
-            if text is not None:
-                require_label(where, number, column, text)
-                if text not in NO_LABEL:  # unless the study lists it, which then says of what types labels are
-                    types.setdefault(_type_of(value), number)
-        found.append(known[place])
-    return found
-
-
-def _label_text(value: Any) -> str | None:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip() or None
-
-
-def _type_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, str):
-        return "a number" if value.strip().lstrip("+-").replace(".", "", 1).isdigit() else "a text"
-    return "a number"
 
 
 def read_rows(

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import write_atomically
-from fairtune.tasks.reading.files import explain_errors, read_whole, require_file
-from fairtune.tasks.reading.formats import suffix_of
+from fairtune.tasks.reading.files import explain_errors, read_whole, require_file, suffix_of
 from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.titles.bibtex import bibtex_fields
 from fairtune.tasks.titles.made_titles import MadeTitle

@@ -8,8 +8,8 @@ from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import sha256_of
 from fairtune.tasks.definitions import TITLES
 from fairtune.tasks.duplicates import without_duplicates
+from fairtune.tasks.reading.files import file_identity
 from fairtune.tasks.reading.rows import read_rows
-from fairtune.tasks.reading.shards import file_identity
 from fairtune.tasks.splits import by_hash, make_split, read_labels
 from fairtune.tasks.stores import MIRROR, mirror_folder
 from fairtune.tasks.task import Task

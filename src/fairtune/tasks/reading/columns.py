@@ -1,0 +1,65 @@
+"""Columns that are asked for, and what to say where one is not there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from fairtune.core.errors import DataError, nearest, one_of
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+COLUMNS_SHOWN, COLUMN_SHOWN, COLUMNS_COMPARED = 50, 60, 1000
+
+
+class NoColumnError(DataError):
+    """A file lacks a column: from its first row on, or in a later one only."""
+
+    from_start = True
+
+
+def check_columns(where: object, found: Sequence[str], wanted: Sequence[str], from_start: bool = True) -> None:
+    """Refuse data that lacks a column."""
+    for column in wanted:
+        if column not in found:
+            names = one_of(name[:COLUMN_SHOWN] for name in found[:COLUMNS_SHOWN])
+            more = f" and {len(found) - COLUMNS_SHOWN:,} more" if len(found) > COLUMNS_SHOWN else ""
+            hint = nearest(column, found[:COLUMNS_COMPARED]) or _separator_hint(found)
+            error = NoColumnError(f"{where}: no column '{column}'; columns: {names}{more}.{hint}")
+            error.from_start = from_start
+            raise error
+
+
+def choose_columns(
+    where: object, found: Sequence[str], wanted: Sequence[str] | None, take_first: bool = False
+) -> Sequence[str]:
+    """The columns to read, of those that were found: the wanted ones, or all.
+
+    Args:
+        take_first: whether of a wanted column that is there twice the first is taken, as tasks always did in CSV and TSV.
+
+    Raises:
+        DataError: one is not there, or more than once.
+    """
+    chosen = found
+    if wanted is not None:
+        check_columns(where, found, wanted)
+        chosen = wanted if take_first else [name for name in found if name in wanted]
+    twice = [name for name, times in Counter(chosen).items() if times > 1]
+    if twice:
+        raise DataError(f"{where}: column '{twice[0]}' is there more than once; give each column a name of its own.")
+    return found if wanted is None else wanted
+
+
+def _separator_hint(header: Sequence[str]) -> str:
+    """What to say where a table has one column whose name looks like several."""
+    if len(header) != 1:
+        return ""
+    if header[0].lower().startswith("sep="):
+        return " The first line is one that only spreadsheets know; remove it, so that the names of the columns come first."
+    there = [word for separator, word in SEPARATORS.items() if separator in header[0]]
+    if not there:
+        return ""
+    return (
+        f" The columns may be separated by {there[0]}, but not every row has as many of them as the header; quote texts that "
+        "contain them."
+    )
