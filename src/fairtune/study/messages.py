@@ -32,7 +32,7 @@ def problems_of(errors: list[ErrorDetails], written: Written) -> list[Problem]:
     kept = [(_written(path, written.data), error) for group in groups.values() for path, error in _fitting(group)]
     inside = {path[:length] for path, _ in kept for length in range(len(path))}
     real = [(path, error) for path, error in kept if error["type"] != "too_short" or path not in inside]
-    found = [written.problem(path, _message(path, error)) for path, error in real[:MOST_SHOWN]]
+    found = list(dict.fromkeys(written.problem(path, _message(path, error)) for path, error in real[:MOST_SHOWN]))
     if len(kept) > MOST_SHOWN:
         found.append(Problem(written.label, "", f"and more; only the first {MOST_SHOWN} problems are listed"))
     return found
