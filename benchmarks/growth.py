@@ -56,7 +56,6 @@ def main() -> None:
             make_ledger(runs, LedgerSize(ARMS, count // ARMS))
             os.environ["FAIRTUNE_CACHE"] = str(Path(scratch) / "cache")
             for name, words in (
-                ("status, no index", ["status"]),
                 ("status", ["status"]),
                 ("report, all drawn", ["report", STUDY]),
                 ("report, figures kept", ["report", STUDY]),

@@ -1,7 +1,7 @@
 """What it costs to watch a ledger: a look at ten thousand runs of which four move, the first rows, and memory over a day.
 
-Ledgers are made by hand (`growth.py`). Times are those of the processor; the old way to know what is new, a look at every file of
-every run (`refresh_index`), stands beside each. A day is as many looks as there are in one every two seconds, with a clock that is
+Ledgers are made by hand (`growth.py`). Times are those of the processor; a look at every file of
+every run stands next to each. A day is as many looks as there are in one every two seconds, with a clock that is
 moved on by hand: in each, four runs make a step, and now and then one ends and the next begins.
 
     python benchmarks/live.py
@@ -29,12 +29,12 @@ import psutil
 from fairtune.core.files import read_json
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, lock
-from fairtune.ledger.index import NAME, refresh_index
-from fairtune.ledger.live_runs import LiveRuns
-from fairtune.ledger.seals import RACY, close_run
+from fairtune.ledger.scan import LedgerScan
+from fairtune.ledger.seals import close_run, files_of_run
 from fairtune.ledger.studies import run_folders
-from growth import STUDY, LedgerSize, make_ledger
+from growth import STUDY, LedgerSize, make_ledger, measure
 
+ROOT = Path(__file__).parents[1]
 ARMS, MOVING, LOOK_SECONDS = 10, 4, 2.0
 LENGTH = 500
 """Steps of a run of the simulated day."""
@@ -46,12 +46,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20, help="looks that are timed")
     parser.add_argument("--looks", type=int, default=43_200, help="of the simulated day; 0 leaves it out")
     parser.add_argument("--day-runs", type=int, default=200, help="runs of the ledger that is watched for a day")
+    parser.add_argument(
+        "--before", type=Path, nargs="*", default=[], help="src folders of earlier versions, to compare with"
+    )
     options = parser.parse_args()
     os.fsync = lambda _: None  # what is made here need not outlive a crash
     with tempfile.TemporaryDirectory() as scratch:
         runs = Path(scratch) / "runs"
         make_ledger(runs, LedgerSize(ARMS, options.runs // ARMS, examples=20))
-        time.sleep(RACY + 0.5)  # files of just now are not believed
+        show_status(runs, [*options.before, ROOT / "src"])
         show_opening(runs, options.runs)
         show_first_page(runs, options.runs)
         show_looks(runs, options.runs, options.rounds)
@@ -62,24 +65,29 @@ def main() -> None:
             show_day(runs, options.looks)
 
 
+def show_status(runs: Path, trees: list[Path]) -> None:
+    """`fairtune status` in processes of their own, by each source tree in turns; once without and once with what it has kept."""
+    print(f"{'`fairtune status`, processor seconds':<50}{'first':>8}{'again':>8}")
+    for tree in trees:
+        for kept in runs.glob("index.sqlite"):  # of earlier versions
+            kept.unlink()
+        os.environ["PYTHONPATH"] = str(tree)
+        found = [measure([sys.executable, "-m", "fairtune", "status", "--runs", str(runs)])[0] for _ in range(2)]
+        print(f"  {tree!s:<48}{found[0]:>8.2f}{found[1]:>8.2f}", flush=True)
+    os.environ["PYTHONPATH"] = str(trees[-1])
+
+
 def show_opening(runs: Path, count: int) -> None:
     """How long it is until there is something to show, and until all is read."""
-    print(f"{count:,} runs{'':<24}{'first rows ms':>14}{'looks':>7}{'all rows s':>12}{'all curves s':>14}")
-    for name in ("no index", "index, no curves", "index and curves"):
-        if name == "no index":
-            (runs / NAME).unlink(missing_ok=True)
-        live = LiveRuns(runs)
-        first, _ = taken(lambda live=live: (live.tick(), live.rows(STUDY)))
-        looks, whole = 1, first
-        while live.reading < 1.0:
-            looks, whole = looks + 1, whole + taken(live.tick)[0]
-        curves, _ = taken(lambda live=live: [live.progress(STUDY, row.arm, row.seed) for row in live.rows(STUDY)])
-        written = {"no index": live._new_curves.clear, "index, no curves": lambda: None}.get(name)
-        if written is not None:
-            written()
-            live._write_at = 0.0  # at once, where a view would wait for a few seconds
-            live.tick()
-        print(f"  {name:<30}{1e3 * first:>14.0f}{looks:>7}{whole:>12.2f}{curves:>14.2f}", flush=True)
+    live = LedgerScan(runs)
+    first, _ = taken(lambda: (live.tick(), live.rows(STUDY)))
+    whole, _ = taken(live.read_all)
+    curves, _ = taken(lambda: [live.progress(STUDY, row.arm, row.seed) for row in live.rows(STUDY)])
+    print(
+        f"\n{count:,} runs: first rows after {1e3 * first:.0f} ms of the processor, all after {first + whole:.2f} s, all curves "
+        f"{curves:.2f} s later",
+        flush=True,
+    )
 
 
 def show_first_page(runs: Path, count: int) -> None:
@@ -108,11 +116,10 @@ def show_first_page(runs: Path, count: int) -> None:
 def show_looks(runs: Path, count: int, rounds: int) -> None:
     """A look when four runs move, against one at every file."""
     moving = [Moving(folder) for folder in run_folders(runs / STUDY)[:: count // MOVING][:MOVING]]
-    live = LiveRuns(runs)
-    live.tick()
+    live = LedgerScan(runs)
+    live.read_all()
     for run in moving:
         live.progress(STUDY, run.folder.arm, run.folder.seed)
-    time.sleep(RACY + 0.5)
     live.tick()
     looks, walls = [], []
     for _ in range(rounds):
@@ -123,13 +130,12 @@ def show_looks(runs: Path, count: int, rounds: int) -> None:
         walls.append(time.perf_counter() - began)
         assert changed == {STUDY}, "four of them moved"
         looks.append(spent)
-    full = [taken(lambda: refresh_index(runs))[0] for _ in range(3)]
+    folders = run_folders(runs / STUDY)
+    full = [taken(lambda: [files_of_run(folder) for folder in folders])[0] for _ in range(3)]
     middle, every = statistics.median(looks), statistics.median(full)
     print(f"\na look, {MOVING} of {count:,} runs move: {1e3 * middle:.0f} ms of the processor (at most {1e3 * max(looks):.0f}; "
           f"by the clock on the wall {1e3 * statistics.median(walls):.0f})")  # fmt: skip
-    print(
-        f"a look at every file (`refresh_index`): {1e3 * every:.0f} ms, {every / middle:.0f} times as long", flush=True
-    )
+    print(f"a look at every file: {1e3 * every:.0f} ms, {every / middle:.0f} times as long", flush=True)
 
 
 def show_day(runs: Path, looks: int) -> None:
@@ -139,7 +145,7 @@ def show_day(runs: Path, looks: int) -> None:
     print(f"\n{'looks':>8}{'hours':>7}{'steps':>9}{'resident MB':>13}{'ms a look':>11}")
     waiting = run_folders(runs / STUDY)
     moving = [Moving(waiting.pop()) for _ in range(MOVING)]
-    live = LiveRuns(runs, clock=lambda: time.monotonic() + ahead[0])
+    live = LedgerScan(runs, clock=lambda: time.monotonic() + ahead[0])
     steps, spent = 0, 0.0
     for look in range(looks + 1):
         if look % max(1, looks // 8) == 0:
@@ -158,7 +164,7 @@ def show_day(runs: Path, looks: int) -> None:
         spent += taken(lambda: _look_as_a_view(live))[0]
 
 
-def _look_as_a_view(live: LiveRuns) -> None:
+def _look_as_a_view(live: LedgerScan) -> None:
     live.tick()
     for row in live.rows(STUDY):
         if row.status == "running":

@@ -84,9 +84,8 @@ def show_runs(sizes: list[str], home: Path) -> None:
         count, fewest = arms * seeds, int.__mul__(*_numbers(sizes[0]))
         file = write_study_file(home / size, arms, seeds)
         for name, words in _verbs(file, home / size / "runs"):
-            if name.startswith("status, no index"):
+            if name == "status":
                 make_ledger(file, home / size / "runs")
-                (home / size / "runs" / "index.sqlite").unlink(missing_ok=True)
             seconds, memory = measure([sys.executable, *words])
             less, smaller = smallest.setdefault(name, (seconds, memory))
             print(
@@ -102,7 +101,6 @@ def _verbs(file: Path, runs: Path) -> Iterator[tuple[str, list[str]]]:
     fairtune, where = ["-m", "fairtune"], ["--runs", str(runs)]
     yield "plan", [*fairtune, "plan", str(file), *where]
     yield "plan --json", [*fairtune, "plan", str(file), "--json", *where]
-    yield "status, no index", [*fairtune, "status", *where]
     yield "status", [*fairtune, "status", *where]
     yield "status STUDY", [*fairtune, "status", STUDY, *where]
     yield "run, until the first run", [__file__, "first", str(file), str(runs)]

@@ -23,7 +23,7 @@ from fairtune.core.files import write_json, write_sealed
 from fairtune.core.leases import Lease, LeaseWatch, require_held
 from fairtune.ledger.events import EventLog, all_events, counted_events
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.index import refresh_index, study_status
+from fairtune.ledger.scan import LedgerScan
 from fairtune.ledger.seals import FINISHED, close_run, run_state
 from fairtune.ledger.studies import run_folder, write_study
 from growth import STUDY, LedgerSize, made_plan
@@ -196,7 +196,7 @@ def _read_on(runs: Path) -> None:
     """Read the status until this process is ended; what is finished stays so, and no look fails."""
     counts, most = runs / "reads", 0
     for number in range(10**9):
-        found = Counter(row.status for row in study_status(runs, STUDY).runs)
+        found = Counter(row.status for row in LedgerScan(runs, STUDY).read_all().rows(STUDY))
         if found[FINISHED] < most or found["damaged"]:
             (runs / "misread").write_text(json.dumps(found))
         most = found[FINISHED]
@@ -213,9 +213,9 @@ def look_at(runs: Path, load: Load, outcome: Outcome) -> Outcome:
         outcome.faults.append(f"the status was misread: {(runs / 'misread').read_text()}")
     reads = (runs / "reads").read_text() if (runs / "reads").exists() else ""
     outcome.reads = int(reads or 0)
-    rows = refresh_index(runs)
+    rows = LedgerScan(runs).read_all().rows(STUDY)
     if len(rows) != load.runs or any(row.status != FINISHED or row.score != SCORE for row in rows):
-        outcome.faults.append("the index says something else than the folders")
+        outcome.faults.append("the status says something else than the folders")
     return outcome
 
 

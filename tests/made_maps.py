@@ -83,7 +83,7 @@ def made_arrays(
     waves = generator.normal(size=(2, len(units))) * 3 / max(grid.columns, grid.rows)
     pull = np.where(owner[:, None] == generator.integers(0, classes, len(units)), sharp, -sharp)
     prototypes = 1 / (1 + np.exp(-(2 * pull + np.sin(places @ waves))))
-    touching = grid.neighbours()
+    touching = grid.distances() == 1
     squares = (prototypes**2).sum(axis=1)
     apart = np.sqrt(np.maximum(0, squares[:, None] + squares - 2 * prototypes @ prototypes.T))
     u_matrix = (apart * touching).sum(axis=1) / np.maximum(1, touching.sum(axis=1))

@@ -14,8 +14,7 @@ from tests.report.made_ledger import QK, ArmSpec, MadeLedger, make_study
 from fairtune.analysis.hardware import hardware_of, readable, seeds_text, versions_of
 from fairtune.core.cautions import Caution
 from fairtune.core.files import read_json, write_json
-from fairtune.ledger.environment import capture_environment, continued
-from fairtune.ledger.node import NODE, node_name
+from fairtune.ledger.environment import NODE, capture_environment, continued, node_name
 from fairtune.report.writer import make_content
 
 A100 = {"device": "cuda:0", "cards": [{"name": "A100", "memory_bytes": 40_000_000_000, "driver": "550.1"}]}

@@ -46,18 +46,6 @@ def squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_it_says_what_it_saw_and_how_to_go_on() -> None:
-    answer = call(write("reviews.csv"))
-    assert answer.exit_code == 0, answer.output
-    assert "reviews.csv: 120 rows, 3 columns, separated by commas" in answer.output
-    assert "text   review (by its name)" in answer.output
-    assert "label  stars (by its name): 2 classes: good 50%, bad 50%" in answer.output
-    assert answer.output.splitlines()[-2:] == [
-        "  fairtune plan reviews.yaml",
-        "  fairtune run reviews.yaml    (--profile quick: a short trial of it)",
-    ]
-
-
 def test_what_it_writes_has_controls_baselines_comments_and_a_schema() -> None:
     call(write("reviews.csv"))
     text = Path("reviews.yaml").read_text(encoding="utf-8")
@@ -133,28 +121,23 @@ def test_labels_may_be_called_anything_and_be_many() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "metric", "method"),
+    ("table", "metric", "method", "settings"),
     [
-        (("0", "1"), "accuracy", "smoothing"),
-        (("1.0", "0.0", "1.0", "1.0"), "macro_f1", "weighted"),
-        ("abcde", "accuracy", "smoothing"),
+        ({"labels": ("0", "1"), "rows": 100}, "accuracy", "smoothing", (10, 16, "auto")),
+        ({"labels": ("1.0", "0.0", "1.0", "1.0"), "rows": 1000}, "macro_f1", "weighted", (5, 16, "auto")),
+        ({"labels": "abcde", "rows": 4000}, "accuracy", "smoothing", (3, 32, "auto")),
+        ({"rows": 40_000}, "accuracy", "smoothing", (1, 32, "auto")),
     ],
 )
-def test_metric_and_method_fit_the_balance_of_the_classes(labels: Any, metric: str, method: str) -> None:
-    call(write("d.csv", labels=labels, rows=200))
+def test_metric_method_and_settings_fit_the_data(
+    table: dict[str, Any], metric: str, method: str, settings: tuple[Any, ...]
+) -> None:
+    call(write("d.csv", **table))
     study = load_study(Path("d.yaml"))
     task: Any = study.task
     assert task.metric == metric
     assert method in study.arms
-
-
-@pytest.mark.parametrize(
-    ("rows", "epochs", "batch_size"), [(100, 10, 16), (1000, 5, 16), (4000, 3, 32), (40_000, 1, 32)]
-)
-def test_settings_fit_the_size(rows: int, epochs: int, batch_size: int) -> None:
-    call(write("d.csv", rows=rows))
-    train = load_study(Path("d.yaml")).train
-    assert (train.epochs, train.batch_size, train.max_length) == (epochs, batch_size, "auto")
+    assert (study.train.epochs, study.train.batch_size, study.train.max_length) == settings
 
 
 def test_long_texts_are_cut() -> None:
@@ -191,14 +174,30 @@ def test_pairs_are_seen_by_their_names_or_said() -> None:
         ("text,label\n" + "".join(f"some words {n},c{n}\n" for n in range(50)), ["--text", "text"], "50 different values in 50"),
         ("text,label\none two three,x\n", ["--text", "txet"], "no column 'txet'; columns: text, label. Did you mean 'text'?"),
         ("text,label\none two three,x\n", ["--text", "text", "--label", "text"], "must name different columns"),
+        ("text,label\n" + "".join(f"{f'text {n}' if n % 20 else ''},{'ab'[n % 3 % 2]}\n" for n in range(120)), [],
+         "fairtune: d.csv: column 'text' has no text in 6 of 120 rows (rows 1, 21, 41, 61, 81 ...)"),
+        (None, [], "d.csv: there is no such file"),
+        ("", ["-o", "study.txt"], "a study file ends in .yaml"),
+        ("", ["-o", "none/study.yaml"], "there is no folder none"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_a_study_is_told_and_nothing_is_written(content: str, words: list[str], expected: str) -> None:
-    Path("d.csv").write_text(content)
+def test_what_cannot_be_a_study_is_told_and_nothing_is_written(
+    content: str | None, words: list[str], expected: str
+) -> None:
+    if content is not None:
+        Path("d.csv").write_text(content)
     answer = call("d.csv", *words)
     assert answer.exit_code == 2
     assert expected in squeezed(answer.output)
-    assert sorted(path.name for path in Path().iterdir()) == ["d.csv"]
+    assert [path.name for path in Path().iterdir() if path.name != "d.csv"] == []
+
+
+@pytest.mark.parametrize(("name", "expected"), [("d.txt", "no label column"), ("d.json", "unknown format '.json'")])
+def test_other_kinds_of_files_are_refused(name: str, expected: str) -> None:
+    Path(name).write_text("hello\n")
+    answer = call(name)
+    assert answer.exit_code == 2
+    assert expected in squeezed(answer.output)
 
 
 def test_nothing_is_overwritten_unless_forced() -> None:
@@ -216,30 +215,15 @@ def test_nothing_is_overwritten_unless_forced() -> None:
     assert "was left as it is" in squeezed(forced.output)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["none.csv"], "none.csv: there is no such file"),
-        (["d.csv", "-o", "study.txt"], "a study file ends in .yaml"),
-        (["d.csv", "-o", "none/study.yaml"], "there is no folder none"),
-        (["d.txt"], "plain text has no label column"),
-        (["d.json"], "unknown format '.json'"),
-    ],
-)
-def test_a_file_that_cannot_be_is_told(words: list[str], expected: str) -> None:
-    write("d.csv")
-    Path("d.txt").write_text("hello\n")
-    Path("d.json").write_text("[]")
-    answer = call(*words)
-    assert answer.exit_code == 2
-    assert expected in squeezed(answer.output)
-
-
-def test_json_says_the_same() -> None:
-    answer = json.loads(call(write("d.csv"), "--json").stdout)
+def test_it_says_what_it_saw_and_how_to_go_on() -> None:
+    shown = call(write("d.csv"))
+    assert shown.exit_code == 0, shown.output
+    answer = json.loads(call("d.csv", "--force", "--json").stdout)
     assert (answer["text"], answer["label"], answer["rows"]) == (["review"], "stars", 120)
     assert answer["labels"] == {"good": 60, "bad": 60}
     assert answer["next"] == ["fairtune plan d.yaml", "fairtune run d.yaml"]
+    for fact in ("120 rows, 3 columns", "review", "stars", "good 50%, bad 50%", *answer["next"]):
+        assert fact in shown.output
 
 
 @pytest.mark.parametrize(
@@ -292,20 +276,3 @@ def test_a_table_without_a_header_is_told_before_a_row_becomes_its_names() -> No
         "text,spam\n" + "".join(f"a text {n},{'spam' if n % 2 else 'ham'}\n" for n in range(60))
     )
     assert call("named.csv").exit_code == 0, "a class may be called as its column is"
-
-
-def test_labels_that_hardly_repeat_are_none() -> None:
-    answer = call(write("ids.csv", labels=[f"x{n}" for n in range(120)]))
-    assert answer.exit_code == 2
-    assert "column 'stars' has 120 different values in 120 rows; labels repeat." in answer.stderr
-
-
-def test_rows_without_text_are_counted_in_the_whole_file_by_the_name_the_user_gave() -> None:
-    Path("gaps.csv").write_text(
-        "text,label\n" + "".join(f"{f'text {n}' if n % 20 else ''},{'ab'[n % 3 % 2]}\n" for n in range(120))
-    )
-    answer = call("gaps.csv")
-    assert answer.exit_code == 2
-    assert answer.stderr.startswith(
-        "fairtune: gaps.csv: column 'text' has no text in 6 of 120 rows (rows 1, 21, 41, 61, 81 ...)"
-    )

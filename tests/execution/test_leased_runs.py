@@ -16,7 +16,7 @@ from fairtune.execution.executors import performer
 from fairtune.execution.executors.performer import held, perform_job
 from fairtune.execution.run import perform_run
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.index import study_status
+from fairtune.ledger.scan import LedgerScan
 from fairtune.ledger.seals import INTERRUPTED, RUNNING, close_run, run_state
 from tests.execution.conftest import ToyStudy, digests, perform_here
 
@@ -116,5 +116,5 @@ def test_leases_are_no_part_of_a_finished_run(toy: ToyStudy, tmp_path: Path) -> 
     assert (
         LeaseWatch(job.run.path).try_take() is not None
     )  # such as of a process that was killed before it cleared away
-    (row,) = study_status(tmp_path / "runs", "toy").runs
+    (row,) = LedgerScan(tmp_path / "runs").read_all().rows("toy")
     assert row.status == "finished"

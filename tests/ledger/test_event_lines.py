@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from fairtune.ledger.events import SAMPLE, EventLog, all_events, counted_events, latest_events, parse_lines
-from fairtune.ledger.run_progress import RunProgress
 
 
 def write(path: Path, *events: tuple[str, int]) -> None:
@@ -182,12 +181,3 @@ def test_samples_of_what_was_lost_are_lost_with_it(tmp_path: Path) -> None:
     counted = [(e["unit"], e["attempt"]) for e in counted_events(path) if e["event"] == SAMPLE]
     assert counted == [(1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (5, 1)]
     assert [event["event"] for event in latest_events(path, 2)] == ["step", "step"]
-
-
-def test_how_far_a_run_is_does_not_depend_on_samples() -> None:
-    events = [{"event": "step", "unit": step, "step": step, "loss": 0.5, "time": float(step)} for step in range(1, 50)]
-    sampled = [one for event in events for one in (event, {"event": SAMPLE, "unit": 1, "time": 1e9, "busy": 0.5})]
-    plain, beside = RunProgress(50), RunProgress(50)
-    plain.add(events)
-    beside.add([{"event": SAMPLE, "unit": 0, "time": 0.0}, *sampled])
-    assert beside.as_json() == plain.as_json()

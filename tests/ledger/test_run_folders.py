@@ -40,16 +40,18 @@ def test_a_folder_says_what_state_its_run_is_in(tmp_path: Path) -> None:
     assert (folder.path, folder.arm, folder.seed) == (tmp_path / "s" / "baseline" / "seed-3", "baseline", 3)
     assert run_state(folder) == RunState("waiting")
     folder.begin({"key": "k"})
-    assert run_state(folder) == RunState("interrupted")
+    assert run_state(folder) == RunState("interrupted", key="k")
     with lock(folder.lock, "taken"):
-        assert run_state(folder) == RunState("running")
+        assert run_state(folder) == RunState("running", key="k")
     failed = {"status": "failed", "reason": "x", "key": "k"}
     write_sealed(folder.result, failed)
-    assert run_state(folder) == RunState("failed", failed)
+    assert run_state(folder) == RunState("failed", failed, key="k")
     folder.begin({"key": "k"})
     close_run(folder, "k", {"status": "finished"})
-    assert run_state(folder) == run_state(folder, "k") == RunState("finished", {"status": "finished", "key": "k"})
-    assert run_state(folder, "other") == RunState("waiting"), "a run of another plan is none of this one"
+    assert (
+        run_state(folder) == run_state(folder, "k") == RunState("finished", {"status": "finished", "key": "k"}, key="k")
+    )
+    assert run_state(folder, "other") == RunState("waiting", key="k"), "a run of another plan is none of this one"
 
 
 SETTINGS = {"train": {"lr": 1e-4, "epochs": 3}, "task": {"name": "t"}, "methods": []}

@@ -54,7 +54,7 @@ def closed(tmp_path: Path) -> RunFolder:
     folder = recorded(tmp_path)
     close_run(folder, "k", RESULT)
     folder.clear_scratch()
-    assert run_state(folder, "k") == RunState("finished", {**RESULT, "key": "k"})
+    assert run_state(folder, "k") == RunState("finished", {**RESULT, "key": "k"}, key="k")
     return folder
 
 
@@ -133,7 +133,7 @@ def test_a_run_killed_before_its_result_is_on_the_disk_is_interrupted(
         close_run(folder, "k", RESULT)
     monkeypatch.undo()
     assert folder.manifest.exists()
-    assert run_state(folder) == RunState("interrupted")
+    assert run_state(folder) == RunState("interrupted", key="k")
     folder.begin(PLAN)
     assert not folder.manifest.exists()
     close_run(folder, "k", RESULT)
@@ -142,7 +142,7 @@ def test_a_run_killed_before_its_result_is_on_the_disk_is_interrupted(
 
 def test_a_result_taken_away_from_a_closed_run_is_damage_not_an_interruption(closed: RunFolder) -> None:
     closed.result.unlink()
-    assert run_state(closed) == RunState("damaged", problem="result.json is missing")
+    assert run_state(closed) == RunState("damaged", problem="result.json is missing", key="k")
 
 
 def test_a_finished_run_cannot_be_made_a_failed_one_or_a_failed_one_finished(closed: RunFolder, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_study_that_cannot_be_shown_is_told_in_a_sentence(tmp_path: Path) -> N
     content.pop("seal", None)
     write_sealed(made.runs / STUDY / "study.json", {**content, "runs": 5})
     builder.tick()
-    assert "lacks runs" in builder.view(STUDY).problem
+    assert "runs: " in builder.view(STUDY).problem
     shutil.rmtree(made.runs / STUDY)
     builder.tick()
     assert "is gone" in builder.view(STUDY).problem

@@ -6,104 +6,34 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
+
+def _each(listed: str) -> list[str]:
+    return listed.split(" ¦ ")
+
+
 HOSTILE_YAML = (
-    *(
-        "null",
-        "true",
-        "[]",
-        "{}",
-        "''",
-        "-1",
-        "0",
-        "1.5",
-        ".nan",
-        ".inf",
-        "-.inf",
-        "1e400",
-        "1e-400",
-        "9" * 30,
-        "9" * 400,
+    *_each(
+        "null ¦ true ¦ [] ¦ {} ¦ '' ¦ -1 ¦ 0 ¦ 1.5 ¦ .nan ¦ .inf ¦ -.inf ¦ 1e400 ¦ 1e-400"
     ),
-    *(
-        "9" * 5000,
-        "9223372036854775808",
-        "4294967296",
-        "0-9999999999",
-        "1000000000",
-        "1e400%",
-        "nan%",
-        "99999999999B",
-        "²s",
+    "9" * 30, "9" * 400, "9" * 5000,
+    *_each(
+        "9223372036854775808 ¦ 4294967296 ¦ 0-9999999999 ¦ 1000000000 ¦ 1e400% ¦ nan% ¦ 99999999999B ¦ ²s ¦ "
+        "[1, 1, 1] ¦ {a: {b: {c: 1}}} ¦ [[[[]]]]"
     ),
-    *(
-        "[1, 1, 1]",
-        "{a: {b: {c: 1}}}",
-        "[[[[]]]]",
-        "[" * 200,
-        "{a: " * 200,
-        "- - - -",
-        "*nowhere",
-        "&a [*a]",
-        "&a {<<: *a}",
+    "[" * 200, "{a: " * 200,
+    *_each(
+        "- - - - ¦ *nowhere ¦ &a [*a] ¦ &a {<<: *a} ¦ !!python/object:os.system x ¦ !!binary aGk= ¦ "
+        "!!timestamp 2001-99-99 ¦ !!int x ¦ !mine x ¦ 2001-99-99 ¦ ? a ¦ \"\\ud800\" ¦ \"\\0\" ¦ \"\\e[2J\" ¦ "
+        "\"\\U00110000\" ¦ \"\\x9b\" ¦ \"a\\nb\" ¦ .. ¦ a/b ¦ ../../etc/passwd ¦ /dev/zero ¦ ~nobody/x"
     ),
-    *(
-        "!!python/object:os.system x",
-        "!!binary aGk=",
-        "!!timestamp 2001-99-99",
-        "!!int x",
-        "!mine x",
-        "2001-99-99",
-        "? a",
+    "x" * 300, "x" * 5000, "é" * 200,
+    *_each(
+        "report ¦ LOGS ¦ gpt-mini(vocab_size=1000000000) ¦ gpt-mini([[[) ¦ {preset: gpt-mini, context: 1000000000} ¦ "
+        "{train: 1000000000000} ¦ [cpu, cpu, cpu] ¦ cuda:99999999999 ¦ 5h5h ¦ [{peft: {r: 1000000000}}] ¦ "
+        "[{bpsom: {grid: 1000000000}}] ¦ [{weighted_ce: {weights: [.inf, 1e400]}}] ¦ [ema, ema] ¦ {<<: [1, 2]} ¦ "
+        "|\n  text ¦ >9\n x ¦ 'open ¦ \"open ¦ a: b: c ¦ %YAML 9.9 ¦ --- x ¦ # gone ¦ \t ¦ \ufeff"
     ),
-    *(
-        '"\\ud800"',
-        '"\\0"',
-        '"\\e[2J"',
-        '"\\U00110000"',
-        '"\\x9b"',
-        '"a\\nb"',
-        "..",
-        "a/b",
-        "../../etc/passwd",
-        "/dev/zero",
-    ),
-    *(
-        "~nobody/x",
-        "x" * 300,
-        "x" * 5000,
-        "é" * 200,
-        "report",
-        "LOGS",
-        "gpt-mini(vocab_size=1000000000)",
-        "gpt-mini([[[)",
-    ),
-    *(
-        "{preset: gpt-mini, context: 1000000000}",
-        "{train: 1000000000000}",
-        "[cpu, cpu, cpu]",
-        "cuda:99999999999",
-        "5h5h",
-    ),
-    *(
-        "[{peft: {r: 1000000000}}]",
-        "[{bpsom: {grid: 1000000000}}]",
-        "[{weighted_ce: {weights: [.inf, 1e400]}}]",
-        "[ema, ema]",
-    ),
-    *(
-        "{<<: [1, 2]}",
-        "|\n  text",
-        ">9\n x",
-        "'open",
-        '"open',
-        "a: b: c",
-        "%YAML 9.9",
-        "--- x",
-        "# gone",
-        "\t",
-        "\ufeff",
-    ),
-)
+)  # fmt: skip
 
 Mutator = Callable[[str, random.Random, Sequence[str]], str]
 

@@ -10,7 +10,6 @@ from fairtune.tasks.tokens.encoded_splits import (
     Encoded,
     collate,
     evaluation_batches,
-    fixed_order,
     training_batches,
 )
 
@@ -99,11 +98,6 @@ def test_collated_batches_give_back_every_token() -> None:
         for row, ids, mask in zip(rows, arrays["input_ids"], arrays["attention_mask"], strict=True):
             assert ids[mask == 1].tolist() == data.tokens[data.starts[row] : data.starts[row + 1]].tolist()
             assert (ids[mask == 0] == 9).all()
-
-
-def test_the_fixed_order_is_the_order_of_the_data() -> None:
-    data = make_encoded([2] * 10)
-    assert [b.tolist() for b in fixed_order(len(data), 4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
 def test_taking_rows_keeps_tokens_labels_and_ids_together() -> None:

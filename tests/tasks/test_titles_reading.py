@@ -29,8 +29,8 @@ A comment without any sign.
   booktitle={Nothing}, TITLEaddon = {no})
 @book{three, TITLE = "First " # "and" # { second part}}
 @misc{four, author = {Nobody}}
-@misc{five, title = {}}
-@article{six,title={Na{\"\i}ve \textbf{Bold} \alpha{}-Decay},}
+@misc{ five(2001) , title = {}}
+@article{six(b),title={Na{\"\i}ve \textbf{Bold} \alpha{}-Decay},}
 """
 TITLES = [
     "The Flow of Frozen Rivers in Sørlandet",

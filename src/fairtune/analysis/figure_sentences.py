@@ -11,6 +11,7 @@ from fairtune.analysis import figure_luck as luck
 from fairtune.analysis.figure_check import CANNOT_TELL, MORE_THAN_LUCK, FigureCheck, FigureQuestion
 from fairtune.analysis.printed_figures import Granularity, PrintedFigure
 from fairtune.core.numbers import listed, plural, points
+from fairtune.core.printable import capital
 from fairtune.settings.metrics import title_of
 
 NOT_KNOWN = (
@@ -104,7 +105,7 @@ def _what_would_decide(asked: FigureQuestion) -> str:
         *(["both models' answers to each example"] if asked.examples is not None else []),
         "more seeds" if asked.luck.known else "how much seeds differ here",
     ]
-    return f"{_capital(' and '.join(ways))} would tell more."
+    return f"{capital(' and '.join(ways))} would tell more."
 
 
 def sections(check: FigureCheck) -> dict[str, list[str]]:
@@ -115,7 +116,7 @@ def sections(check: FigureCheck) -> dict[str, list[str]]:
         "Luck of the test set": list(_sampling(check)),
         "Luck of seeds": list(_seeds(check)),
         "Picking the best": list(_picking(check)),
-        "What nobody can tell from printed figures": [f"{_capital(text)}." for text in NOT_KNOWN]
+        "What nobody can tell from printed figures": [f"{capital(text)}." for text in NOT_KNOWN]
         if asked.is_pair
         else [],
     }
@@ -255,10 +256,6 @@ def _p(p: float) -> str:
     if p < 0.001:
         return "< .001"
     return "= 1" if p > 0.995 else f"= {p:.2f}".replace("0.", ".") if p >= 0.1 else f"= {p:.3f}".replace("0.", ".")
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def check_record(check: FigureCheck) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from fairtune.analysis.sentences import Frame, interval_text
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN, WORSE
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence, listed, plural
+from fairtune.core.printable import capital
 from fairtune.settings.scales import relative
 
 ORDER = (NOT_INFERIOR, EQUIVALENT, NOT_SEPARABLE, WORSE, INFERIOR, NOT_SHOWN, NONE)
@@ -46,7 +47,7 @@ def opening_sentence(
         parts = ["no two arms are compared"]
     sentence = f"{_progress(finished, planned, failed)}{'; '.join(parts)}."
     if sentence.startswith(("no ", "nothing ", "there ")):  # a name stays as it is written
-        sentence = sentence[0].upper() + sentence[1:]
+        sentence = capital(sentence)
     return " ".join((sentence, *_warnings(cautions)))
 
 

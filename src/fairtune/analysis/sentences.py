@@ -9,6 +9,7 @@ from fairtune.analysis.arm_pairs import COPY, SETTINGS, SIMPLE, Comparison
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN, WORSE
 from fairtune.core.numbers import MINUS, confidence, low_to_high, p_equals, plural
+from fairtune.core.printable import capital
 from fairtune.settings.scales import Scale, relative, scale_of
 
 
@@ -60,7 +61,7 @@ def comparison_text(frame: Frame, found: Comparison) -> str:
     if found.difference is None or found.found.p is None:
         return f"{found.verdict.word} against {found.reference}: {note or 'too few runs are finished'}."
     text = _lead(frame, found)
-    return f"{text} {note[0].upper()}{note[1:]}." if note else text
+    return f"{text} {capital(note)}." if note else text
 
 
 def _lead(frame: Frame, found: Comparison) -> str:

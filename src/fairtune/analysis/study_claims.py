@@ -20,6 +20,7 @@ from fairtune.analysis.claim_answers import answer_claims
 from fairtune.analysis.registration import day
 from fairtune.analysis.results import Results
 from fairtune.core.errors import FairtuneError
+from fairtune.core.printable import capital
 from fairtune.ledger.studies import TIME, read_claims
 from fairtune.settings.claims import SPEED, Claim
 
@@ -94,7 +95,7 @@ class AnsweredClaim:
     def mark(self) -> str:
         """When it was written, as a sentence."""
         text = str(self.written)
-        return f"{text[:1].upper()}{text[1:]}."
+        return f"{capital(text)}."
 
     @property
     def summary(self) -> str:

@@ -14,6 +14,7 @@ from fairtune.analysis.suite_registration import SuiteRegistration, register_lis
 from fairtune.analysis.task_means import FEWEST_TASKS
 from fairtune.analysis.verdicts import NOT_SHOWN
 from fairtune.core.numbers import DASH, confidence, plural
+from fairtune.core.printable import capital
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.scales import scale_of
 
@@ -199,7 +200,7 @@ def _as_registered(line: ArmOverTasks, left_out: Sequence[str]) -> ArmOverTasks:
 
 def _opening(one: MetricOverTasks) -> str:
     title = scale_of(one.metric).title
-    begin = f"{title[:1].upper()}{title[1:]}, {plural(len(one.tasks), 'task')}"
+    begin = f"{capital(title)}, {plural(len(one.tasks), 'task')}"
     if not one.arms:
         return f"{begin}: no arm to compare."
     most = max(line.tasks for line in one.arms)
@@ -209,7 +210,7 @@ def _opening(one: MetricOverTasks) -> str:
     for line in one.arms:
         words.setdefault(line.verdict.word, []).append(line.arm)
     found = "; ".join(f"{word}: {', '.join(arms)}" for word, arms in words.items())
-    return f"{begin}, {most} of them with results. {found[:1].upper()}{found[1:]}."
+    return f"{begin}, {most} of them with results. {capital(found)}."
 
 
 def arm_sentence(one: MetricOverTasks, line: ArmOverTasks, word: bool = True) -> str:
@@ -219,7 +220,7 @@ def arm_sentence(one: MetricOverTasks, line: ArmOverTasks, word: bool = True) ->
         word: begin with the verdict itself; else it stands beside the sentence.
     """
     found, unit = line.found, one.unit
-    note = f"{line.verdict.note[:1].upper()}{line.verdict.note[1:]}"
+    note = capital(line.verdict.note)
     begin = str(line.verdict) if word else note
     if not line.tasks:
         return f"{begin}."

@@ -13,7 +13,7 @@ from fairtune.core.errors import FairtuneError
 from fairtune.core.files import write_atomically
 from fairtune.core.markdown import code, heading, items, plain, prose, table
 from fairtune.core.numbers import plural
-from fairtune.core.printable import printable
+from fairtune.core.printable import capital, printable
 from fairtune.study.compute import UTILISATION
 
 SIZES = {PUBLISHED: "at the published size", LAPTOP: "at laptop size"}
@@ -168,7 +168,7 @@ def _first_reason(one: ClaimAnswer) -> str:
 
 def _trial(one: TrialAnswer, name: str) -> Iterator[str]:
     size = SIZES[one.trial.size]
-    size = f"{size[0].upper()}{size[1:]} ({one.trial.about})"
+    size = f"{capital(size)} ({one.trial.about})"
     if one.trouble:
         yield prose(f"{size}: what is on record for study {one.trial.study} cannot be used: {one.trouble}")
         return

@@ -11,7 +11,10 @@ from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.settings.claims import SPEED, SPREAD, Claim, ParameterShare
 from fairtune.settings.file_task import MetricName
 from fairtune.settings.values import LONGEST_TEXT, NAME, Number, Section, Whole
-from fairtune.study.yaml_tree import YamlProblem, parse_yaml
+from fairtune.study.allowed import ruled_by
+from fairtune.study.messages import problems_of
+from fairtune.study.problems import StudyError
+from fairtune.study.source import read_source
 
 FOLDER = Path(__file__).parent
 PUBLISHED, LAPTOP = "published", "laptop"
@@ -157,13 +160,9 @@ def read_claims(file: Path) -> ClaimFile:
     Raises:
         FairtuneError: it cannot be read, or says something that is not allowed.
     """
+    written = read_source(file, "claims")
     try:
-        return ClaimFile.model_validate(parse_yaml(file.read_text(encoding="utf-8")).data)
-    except OSError as error:
-        raise FairtuneError(f"{file.name}: the claims cannot be read ({error.strerror}).") from None
-    except YamlProblem as problem:
-        raise FairtuneError(f"{file.name}:{problem.line}: not valid YAML: {problem.message}") from None
+        return ClaimFile.model_validate(written.data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise FairtuneError(f"{file.name}: {where}: {first['msg']}") from None
+        with ruled_by(ClaimFile.model_json_schema()):
+            raise StudyError(problems_of(error.errors(), written)) from None

@@ -16,7 +16,7 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.numbers import DASH
-from fairtune.core.printable import printable, printable_json
+from fairtune.core.printable import capital, printable, printable_json
 from fairtune.settings.metrics import METRICS, title_of
 from fairtune.settings.scales import Scale, scale_of
 
@@ -234,7 +234,7 @@ def _probabilities(provenance: Provenance) -> list[str]:
         f"{found.ece_before:.4f} to {found.ece_after:.4f} and the mean loss from {found.nll_before:.4f} to {found.nll_after:.4f}; "
         "on other examples it gains less."
     ]
-    return [*text, "", f"{plain(found.note[:1].upper() + found.note[1:])}."] if found.note else text
+    return [*text, "", f"{plain(capital(found.note))}."] if found.note else text
 
 
 def _limits(provenance: Provenance) -> list[str]:
@@ -242,7 +242,7 @@ def _limits(provenance: Provenance) -> list[str]:
         f"Every text gets one of the {len(provenance.labels)} labels, also one that fits none of them.",
         "It knows the kind of text that it was trained on; on other kinds nothing was measured.",
     ]
-    return [*known, *(plain(note[:1].upper() + note[1:]) + "." * (not note.endswith(".")) for note in provenance.notes)]
+    return [*known, *(plain(capital(note)) + "." * (not note.endswith(".")) for note in provenance.notes)]
 
 
 def _origin(provenance: Provenance) -> list[str]:

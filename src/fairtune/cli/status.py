@@ -18,9 +18,8 @@ from fairtune.cli.command import (
     print_json,
     report_errors,
 )
-from fairtune.core.errors import LedgerError
-from fairtune.ledger.index import StudyStatus, planned_status, refresh_index, study_status
-from fairtune.ledger.studies import study_folder, study_names
+from fairtune.ledger.scan import LedgerScan, RunRow
+from fairtune.ledger.studies import require_study, study_folder, study_names
 from fairtune.settings.scales import scale_of
 
 if TYPE_CHECKING:
@@ -46,14 +45,11 @@ def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
     if study is not None:
         _one(study, runs, as_json)
         return
-    counts: dict[str, Counter[str]] = {}
-    problems: dict[str, str] = {}
-    rows = refresh_index(runs)
-    for name in study_names(runs):
-        try:
-            counts[name] = Counter(run.status for run in planned_status(runs, name, rows).runs)
-        except LedgerError as error:  # one study that cannot be read must not hide the others
-            problems[name] = str(error)
+    scan = LedgerScan(runs)
+    if study_names(runs):
+        scan.read_all()
+    problems = scan.problems  # one study that cannot be read must not hide the others
+    counts = {name: Counter(run.status for run in scan.rows(name)) for name in scan.studies if name not in problems}
     if as_json:
         studies = {name: {state: found[state] for state in STATES} for name, found in counts.items()}
         print_json({"studies": studies, "problems": problems})
@@ -74,15 +70,16 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
     from fairtune.monitor.watch_view import summary_lines
     from fairtune.monitor.watched_study import WatchedStudy
 
-    found = study_status(runs, study)
-    view = WatchedStudy(runs, study).settled(PATIENCE)
+    require_study(runs, study)
+    watched = WatchedStudy(runs, study)
+    view, rows = watched.settled(PATIENCE), watched.rows
     live = {(run.arm, run.seed): run for run in view.runs}
     queued = _queued(study_folder(runs, study))
     if as_json:
-        print_json(_facts(found, view, live, queued))
+        print_json(_facts(rows, view, live, queued))
         return
-    scale = None if found.metric is None else scale_of(found.metric)
-    under_way = any(run.status == "running" for run in found.runs)
+    scale = None if view.metric is None else scale_of(view.metric)
+    under_way = any(run.status == "running" for run in rows)
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in (
         *("run", "arm", "seed", "state", "score" if scale is None else scale.heading, "seconds"),
@@ -90,7 +87,7 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
         "reason",
     ):
         table.add_column(title, justify="left" if title in ("arm", "state", "reason") else "right")
-    for position, run in enumerate(found.runs, start=1):
+    for position, run in enumerate(rows, start=1):
         score = "-" if run.score is None or scale is None else scale.value(run.score)
         seconds = "-" if run.seconds is None else f"{run.seconds:.0f}"
         moving = progress_cells(live.get((run.arm, run.seed))) if under_way else ()
@@ -113,12 +110,12 @@ def _queued(home: Path) -> dict[str, RunInQueue]:
 
 
 def _facts(
-    found: StudyStatus, view: StudyView, live: dict[tuple[str, int], RunView], queued: dict[str, RunInQueue]
+    runs: list[RunRow], view: StudyView, live: dict[tuple[str, int], RunView], queued: dict[str, RunInQueue]
 ) -> dict[str, Any]:
     """The runs of the plan, each with how far it is, and the study."""
     nothing: dict[str, Any] = dict.fromkeys(LIVE_FIELDS)
     rows = []
-    for position, run in enumerate(found.runs):
+    for position, run in enumerate(runs):
         facts = {name: value for name, value in asdict(run).items() if name in SHOWN_FIELDS}
         known = live.get((run.arm, run.seed))
         moving = nothing if known is None else {name: getattr(known, name) for name in LIVE_FIELDS}
@@ -127,4 +124,4 @@ def _facts(
         rows.append({"position": position, **facts, **moving, **queue})
     study = {name: value for name, value in asdict(view).items() if name not in ("study", "runs", "reading")}
     del study["verdict"]["made"]
-    return {"study": found.study, "runs": rows, **study}
+    return {"study": view.study, "runs": rows, **study}

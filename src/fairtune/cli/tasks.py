@@ -70,7 +70,7 @@ def _show_all(chosen: Sequence[Description], short: bool) -> None:
         line.stylize("cyan", 0, len(called))
         out.print(line, soft_wrap=True)
         out.print(Text(f"  {_source(task)}; licence: {task.licence}", style="dim"), soft_wrap=True)
-        for missing in _missing(same):
+        if missing := _missing(same):
             out.print(Text(f"  missing: {missing}", style="yellow"), soft_wrap=True)
     out.print()
     if short:
@@ -79,18 +79,14 @@ def _show_all(chosen: Sequence[Description], short: bool) -> None:
 
 
 def _source(task: Description) -> str:
-    return f"{task.availability.source} ({', '.join(task.parts)})" if task.parts else task.availability.source
+    return f"{task.source} ({', '.join(task.parts)})" if task.parts else task.source
 
 
-def _missing(same: Sequence[Description]) -> list[str]:
+def _missing(same: Sequence[Description]) -> str:
     """What stands in the way; of many languages, what is missing for the first and for how many something is."""
-    without = [task for task in same if task.availability.missing]
-    if not without:
-        return []
-    first = without[0].availability.missing
-    if len(without) == 1:
-        return list(first)
-    return [f"{missing} (and likewise for {len(without) - 1} other languages)" for missing in first]
+    without = [task.missing for task in same if task.missing]
+    more = f" (and likewise for {len(without) - 1} other languages)" if len(without) > 1 else ""
+    return f"{without[0]}{more}" if without else ""
 
 
 def _columns(*cells: str) -> str:
@@ -112,7 +108,7 @@ def _show_one(task: Description) -> None:
         "hub": "; ".join(task.address),
         "mirror": one_of(task.files),
         "source here": _source(task),
-        "missing": "; ".join(task.availability.missing),
+        "missing": task.missing,
     }
     for fact, value in facts.items():
         if value:

@@ -22,6 +22,16 @@ def printable(text: str, keep: str = "") -> str:
     return CODES.sub(lambda code: code[0] if code[0] in keep else code[0].encode("unicode_escape").decode(), text)
 
 
+def capital(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
+def clip(text: str, most: int) -> str:
+    """The text, cut to so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def printable_json(text: str) -> str:
     """JSON that means the same without a code in it; `json.dumps` escapes only the lowest ones."""
     return CODES.sub(lambda code: code[0] if code[0] == "\n" else f"\\u{ord(code[0]):04x}", text)

@@ -17,7 +17,6 @@ from fairtune.execution.smoke import smoke_reason, smoke_specs
 from fairtune.execution.study_files import record_plan
 from fairtune.ledger.endings import note_ending, note_endings
 from fairtune.ledger.folders import lock
-from fairtune.ledger.index import refresh_index
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import require_writable, study_folder
 from fairtune.study.plan import Plan
@@ -126,8 +125,6 @@ def run_plan(
         finally:
             monitor.end()
             shutil.rmtree(scratch, ignore_errors=True)
-            if not outcome.disk_full and home.is_dir():
-                refresh_index(runs)
     return outcome
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import platform
 import subprocess
 import sys
 import time
+import uuid
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,20 +21,18 @@ from fairtune.core import __version__
 from fairtune.core.files import read_sealed
 from fairtune.core.gpus import describe_gpu, driver_version, find_gpus, nvml_held, visible_gpus
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.node import node_name, own_cards
 
 PACKAGES = (
-    "torch",
-    "transformers",
-    "accelerate",
-    "peft",
-    "tokenizers",
-    "safetensors",
-    "numpy",
-    "scikit-learn",
-    "pyarrow",
-    "pydantic",
-)
+    "torch", "transformers", "accelerate", "peft", "tokenizers", "safetensors", "numpy", "scikit-learn", "pyarrow", "pydantic",
+)  # fmt: skip
+LASTING = ("time", "fairtune", "python", "node", "cpu", "device", "cards", "packages", "torch")
+"""What is kept of the place where a run began, once it goes on in another."""
+NODE = "FAIRTUNE_NODE"
+"""The variable in which a cluster's launcher may say what the node is called."""
+MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+LONGEST = 200
+MULTICAST = 1 << 40
+"""Set in an address that Python drew because it found none of the machine's."""
 
 
 def capture_environment(device: str) -> dict[str, Any]:
@@ -54,23 +56,19 @@ def capture_environment(device: str) -> dict[str, Any]:
     }
 
 
-LASTING = ("time", "fairtune", "python", "node", "cpu", "device", "cards", "packages", "torch")
-"""What is kept of the place where a run began, once it goes on in another."""
-
-
 def continued(environment: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
     """The environment of a run that may go on from a saved state, with those in which it was trained before."""
     if before is None:
         return environment
+
+    def place(one: dict[str, Any]) -> list[Any]:
+        return [one.get(name) for name in LASTING if name != "time"]
+
     places: list[dict[str, Any]] = [environment]
     for one in (*before.get("earlier", ()), {name: before[name] for name in LASTING if name in before}):
-        if all(_place(one) != _place(other) for other in places):
+        if all(place(one) != place(other) for other in places):
             places.append(one)
     return {**environment, "earlier": places[1:]} if places[1:] else environment
-
-
-def _place(environment: dict[str, Any]) -> dict[str, Any]:
-    return {name: environment.get(name) for name in LASTING if name != "time"}
 
 
 def read_environment(folder: RunFolder) -> dict[str, Any] | None:
@@ -116,12 +114,10 @@ def _version(package: str) -> str | None:
 @cache
 def cpu_name() -> str:
     """What the processor is called."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as handle:  # noqa: PTH123 - a kernel file
-            names = [line.partition(":")[2].strip() for line in handle if line.startswith("model name")]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or "unknown"
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, None) or platform.processor() or "unknown"
 
 
 def _git_commit() -> dict[str, Any] | None:
@@ -146,3 +142,36 @@ def _torch_settings() -> dict[str, Any] | None:
         "cudnn": torch.backends.cudnn.version() if torch.cuda.is_available() else None,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
+
+
+def node_name() -> str | None:
+    """A cluster's node as its scheduler calls it; elsewhere a short sum that only tells whether two machines are one."""
+    named = os.environ.get(NODE, "").strip() or os.environ.get("SLURMD_NODENAME", "").strip()
+    return named[:LONGEST] or _anonymous()
+
+
+@cache
+def _anonymous() -> str | None:
+    """From the system's id, which must not be shown itself: no one can go back from the sum, or join it with other programs'."""
+    found = next((content for file in MACHINE_IDS if file.is_file() and (content := file.read_bytes().strip())), None)
+    if found is None and not (address := uuid.getnode()) & MULTICAST:
+        found = str(address).encode()
+    if found is None:
+        return None
+    return f"machine-{hmac.new(found, b'fairtune: the node of a run', hashlib.sha256).hexdigest()[:8]}"
+
+
+def own_cards(device: str, known: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The card that a run has, as torch sees it: others may be in the machine, of another kind.
+
+    Args:
+        known: every card, as NVML tells of them; of these, the driver.
+    """
+    torch = sys.modules.get("torch")
+    if not device.startswith("cuda") or torch is None or not torch.cuda.is_available():
+        return []
+    number = device.partition(":")[2]
+    index = int(number) if number.isdecimal() else 0
+    found = torch.cuda.get_device_properties(index if index < torch.cuda.device_count() else 0)
+    driver = next((gpu.get("driver") for gpu in known if gpu.get("driver")), None)
+    return [{"name": str(found.name), "memory_bytes": int(found.total_memory), "driver": driver}]

@@ -14,7 +14,8 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ from fairtune.core.files import finite, read_regular
 SYNC_SECONDS = 1.0
 LATEST_BYTES = 1 << 18
 """Of a file's end, that are read for its latest lines."""
+MOST = 8 << 20
+"""Bytes that are read at once, so that a file of gigabytes needs no gigabytes of memory."""
+HEAD = 128
+"""Bytes of a file's beginning, with the time of its first line, that must be the same at the next read, or the file is another."""
 SUM = b', "crc32": "'
 """Stands before the checksum that ends each line, so that a damaged one is not taken for what happened."""
-
-
 SAMPLE = "device"
-"""What a thread beside the run sees of its device, now and then."""
+"""What a thread of the run sees of its device, now and then."""
 LAST = ("finished", "failed")
 
 
@@ -41,7 +44,7 @@ class EventLog:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         self._synced = time.monotonic()
         self._whole = True
-        if os.fstat(self._file).st_size and not _ends_with_newline(path):
+        if os.fstat(self._file).st_size and read_regular(path, 1, end=True) != b"\n":
             os.write(self._file, b"\n")  # a line that a crash of the machine cut off stays a line of its own
 
     def write(self, event: str, unit: int, **values: Any) -> None:
@@ -50,15 +53,16 @@ class EventLog:
             self._write(event, unit, values)
 
     def write_sample(self, **values: Any) -> None:
-        """Write how the device is, beside the unit that was written last; nothing once the run has come to its end."""
+        """Write how the device is, with the unit that was written last; nothing once the run has come to its end."""
         with self._lock:
             if not self._ended:  # the file is sealed then
                 self._write(SAMPLE, self._unit, values)
 
     def _write(self, event: str, unit: int, values: Mapping[str, Any]) -> None:
-        line = _with_sum(json.dumps(finite({"event": event, "unit": unit, "time": round(time.time(), 3), **values})))
+        text = json.dumps(finite({"event": event, "unit": unit, "time": round(time.time(), 3), **values}))
+        line = text[:-1].encode() + SUM + b'%08x"}\n' % zlib.crc32(text.encode())
         # After a line that a full disk cut short, a new one begins: that one is lost, this one is not.
-        data = (line + "\n" if self._whole else "\n" + line + "\n").encode()
+        data = line if self._whole else b"\n" + line
         self._whole = False
         while data:
             data = data[os.write(self._file, data) :]
@@ -74,6 +78,50 @@ class EventLog:
         with self._lock:
             self._ended = True  # its number may be another file's soon
             os.close(self._file)
+
+
+class EventTail:
+    """Reads an events file from where the last read ended.
+
+    Attributes:
+        restarted: the last read began at the file's start again, since it is shorter, another one, or gone: what was read before
+            counts no more.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.restarted = path, False
+        self._at, self._head = 0, b""
+
+    def read(self) -> Iterable[dict[str, Any]]:
+        """The whole lines since the last read; a torn last line waits for its rest."""
+        self.restarted = False
+        try:
+            size = self.path.stat().st_size if self.path.is_file() else 0
+            if size == self._at:
+                return ()
+            head = b""
+            if size:
+                with self.path.open("rb") as file:
+                    head = file.read(HEAD)
+        except OSError:  # such as a disk that is away for a moment
+            return ()
+        if size < self._at or not head.startswith(self._head):
+            self._at, self.restarted = 0, True
+        if not self._at:
+            self._head = head
+        return self._added()
+
+    def _added(self) -> Iterator[dict[str, Any]]:
+        try:
+            with self.path.open("rb") as file:
+                while file.seek(self._at) is not None and (content := file.read(MOST)):
+                    end = content.rfind(b"\n") + 1
+                    if not end and len(content) < MOST:
+                        return
+                    self._at += end or MOST  # no event is as long as that
+                    yield from parse_lines(content[:end])
+        except OSError:
+            return
 
 
 def all_events(path: Path) -> Iterator[dict[str, Any]]:
@@ -104,17 +152,13 @@ def parse_lines(content: bytes) -> list[dict[str, Any]]:
     if not whole:
         return []
     try:
-        found_events = json.loads(b"[%b}]" % b"},".join(whole))  # at once, which takes half the time
+        events = json.loads(b"[%b}]" % b"},".join(whole))  # at once, which takes half the time
     except (ValueError, RecursionError):  # a line with a sum that fits, and yet no JSON, was made by hand
-        found_events = [event for text in whole for event in _parsed(text)]
-    return [event for event in found_events if isinstance(event, dict)]
-
-
-def _parsed(text: bytes) -> list[Any]:
-    try:
-        return [json.loads(text + b"}")]
-    except (ValueError, RecursionError):
-        return []
+        events = []
+        for text in whole:
+            with suppress(ValueError, RecursionError):
+                events.append(json.loads(text + b"}"))
+    return [event for event in events if isinstance(event, dict)]
 
 
 def counted_events(path: Path) -> list[dict[str, Any]]:
@@ -127,18 +171,3 @@ def counted_events(path: Path) -> list[dict[str, Any]]:
             ]
         counted.append(event)
     return counted
-
-
-def _with_sum(line: str) -> str:
-    """A line with the checksum of what it would be without."""
-    return f'{line[:-1]}{SUM.decode()}{_sum(line.encode()).decode()}"}}'
-
-
-def _sum(line: bytes) -> bytes:
-    return f"{zlib.crc32(line):08x}".encode()
-
-
-def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as handle:
-        handle.seek(-1, os.SEEK_END)
-        return handle.read(1) == b"\n"

@@ -15,76 +15,46 @@ from fairtune.core.leases import FOLDER as LEASE
 from fairtune.core.leases import is_leased
 from fairtune.core.locks import is_locked, try_lock
 
-SCRATCH, LOCK = "checkpoint", ".lock"
+
+class _Inside:
+    """Something in a run's folder, by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, folder: RunFolder, _: type[RunFolder]) -> Path:
+        return folder.path / self.name
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """runs/<study>/<arm>/seed-<n>/"""
+    """runs/<study>/<arm>/seed-<n>/
+
+    Attributes:
+        samples: what a language model writes when it continues fixed prompts.
+        timing: the run's own times, in the form in which such times are published.
+        records: arrays that methods record while they train; the events say which of them count.
+        manifest: sums of a finished run's files, see `fairtune.ledger.seals`.
+        checkpoint: saved states, from a run's beginning until its result is on the disk.
+        adapter: of a PEFT arm, the library's adapter folder; `model` has the adapters folded in.
+    """
 
     path: Path
 
-    @property
-    def plan(self) -> Path:
-        return self.path / "plan.json"
-
-    @property
-    def environment(self) -> Path:
-        return self.path / "environment.json"
-
-    @property
-    def card(self) -> Path:
-        return self.path / "card.json"
-
-    @property
-    def events(self) -> Path:
-        return self.path / "events.jsonl"
-
-    @property
-    def predictions(self) -> Path:
-        return self.path / "predictions.parquet"
-
-    @property
-    def samples(self) -> Path:
-        """What a language model writes when it goes on with fixed prompts."""
-        return self.path / "samples.json"
-
-    @property
-    def timing(self) -> Path:
-        """What the run took, in the form in which such times are published."""
-        return self.path / "timing.json"
-
-    @property
-    def records(self) -> Path:
-        """Arrays that methods record while they train; the events say which of them count."""
-        return self.path / "records"
-
-    @property
-    def result(self) -> Path:
-        return self.path / "result.json"
-
-    @property
-    def manifest(self) -> Path:
-        """What a finished run's files hold; see `fairtune.ledger.seals`."""
-        return self.path / "manifest.json"
-
-    @property
-    def lock(self) -> Path:
-        return self.path / LOCK
-
-    @property
-    def checkpoint(self) -> Path:
-        """Saved states; it is there from a run's beginning until its result is on the disk."""
-        return self.path / SCRATCH
-
-    @property
-    def model(self) -> Path:
-        return self.path / "model"
-
-    @property
-    def adapter(self) -> Path:
-        """Of a PEFT arm: the library's adapter folder, for the checkpoint as it is; `model` has the adapters folded in."""
-        return self.model / "adapter"
+    plan = _Inside("plan.json")
+    environment = _Inside("environment.json")
+    card = _Inside("card.json")
+    events = _Inside("events.jsonl")
+    predictions = _Inside("predictions.parquet")
+    samples = _Inside("samples.json")
+    timing = _Inside("timing.json")
+    records = _Inside("records")
+    result = _Inside("result.json")
+    manifest = _Inside("manifest.json")
+    lock = _Inside(".lock")
+    checkpoint = _Inside("checkpoint")
+    model = _Inside("model")
+    adapter = _Inside("model/adapter")
 
     @property
     def arm(self) -> str:
@@ -112,7 +82,7 @@ class RunFolder:
                 return
             reason = f"its plan.json is missing, but {left} is there, so nothing says what was trained"
         except (OSError, ValueError) as error:
-            reason = f"its plan.json {_explain(error)}, so nothing says what was trained"
+            reason = f"its plan.json {explain(error)}, so nothing says what was trained"
         else:
             if found.get("key") == expected["key"] or self.failed:
                 return
@@ -124,10 +94,10 @@ class RunFolder:
         )
 
     def trace(self) -> str | None:
-        """The name of something in the folder that a run left and that could pass for another run's."""
-        kept = (self.result, self.manifest, self.predictions, self.model)
+        """The name of something that a run left in the folder and that could pass for another run's."""
         if any(self.checkpoint.glob("*")):
             return self.checkpoint.name
+        kept = (self.result, self.manifest, self.predictions, self.model)
         return next((trace.name for trace in kept if trace.exists()), None)
 
     def write_plan(self, plan: dict[str, Any]) -> None:
@@ -146,7 +116,7 @@ class RunFolder:
         """Make the folder that of a run which is under way; nothing stays of a failed one with other settings."""
         if (read_json(self.plan) or plan).get("key") != plan["key"]:
             for old in self.path.iterdir():
-                if old.name not in (LOCK, LEASE):
+                if old.name not in (self.lock.name, LEASE):
                     shutil.rmtree(old) if old.is_dir() else old.unlink()
         self.write_plan(plan)
         self.checkpoint.mkdir(exist_ok=True)
@@ -165,7 +135,7 @@ def is_under_way(folder: RunFolder) -> bool:
     return is_locked(folder.lock) or is_leased(folder.path)
 
 
-def _explain(error: Exception) -> str:
+def explain(error: OSError | ValueError) -> str:
     """Why a file cannot be used, in words that follow its name."""
     return f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
 
@@ -173,10 +143,10 @@ def _explain(error: Exception) -> str:
 def _changes(old: Any, new: Any, path: str = "") -> list[str]:
     """What differs between two settings, in words."""
     if isinstance(old, dict) and isinstance(new, dict):
-        found = []
-        for key in dict.fromkeys([*old, *new]):
-            found += _changes(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
-        return found
+        keys = dict.fromkeys([*old, *new])
+        return [
+            one for key in keys for one in _changes(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+        ]
     return [] if old == new else [f"{path} was {old}, is {new}"]
 
 

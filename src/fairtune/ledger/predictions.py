@@ -74,20 +74,18 @@ TEXT = {"split", "id", *SUMS}
 
 def write_predictions(path: Path, splits: Mapping[str, Predictions | TextScores]) -> None:
     """Write what the splits of one run scored, all of one type."""
-    parts = list(splits.values())
-    columns: dict[str, Any] = {
-        "split": pa.array([name for name, part in splits.items() for _ in part.ids], pa.string()),
-        "id": pa.array([i for part in parts for i in part.ids], pa.string()),
-    }
-    texts = [part for part in parts if isinstance(part, TextScores)]
-    classified = [part for part in parts if isinstance(part, Predictions)]
+    texts = [part for part in splits.values() if isinstance(part, TextScores)]
+    classified = [part for part in splits.values() if isinstance(part, Predictions)]
     if texts and classified:
         raise TypeError("one file holds predictions of a classifier or of a language model, not both")
-    if texts:
-        columns["nll"] = pa.array(np.concatenate([part.nll for part in texts]), pa.float64())
-        for name in COUNTS:
-            columns[name] = pa.array(np.concatenate([getattr(part, name) for part in texts]), pa.int64())
-    else:
+    columns: dict[str, Any] = {
+        "split": pa.array([name for name, part in splits.items() for _ in part.ids], pa.string()),
+        "id": pa.array([i for part in splits.values() for i in part.ids], pa.string()),
+    }
+    for name in SUMS if texts else ():
+        dtype = pa.int64() if name in COUNTS else pa.float64()
+        columns[name] = pa.array(np.concatenate([getattr(part, name) for part in texts]), dtype)
+    if not texts:
         columns["label"] = pa.array(np.concatenate([part.labels for part in classified]), pa.int64())
         columns["scores"] = pa.array([row for part in classified for row in part.scores], pa.list_(pa.float32()))
     content = pa.BufferOutputStream()
@@ -104,17 +102,14 @@ def read_predictions(path: Path, split: str) -> Predictions | TextScores:
             table = table.filter(compute.equal(table["split"], split))
         columns = set(table.column_names)
         if columns >= TEXT:
-            return _texts(table)
+            counts = {name: table[name].to_numpy().astype(np.int64) for name in COUNTS}
+            return TextScores(_ids(table), table["nll"].to_numpy().astype(np.float64), **counts)
         if columns >= CLASSIFIED:
-            return _classified(table)
+            return Predictions(_ids(table), table["label"].to_numpy().astype(np.int64), _rows(table["scores"]))
         raise ValueError(f"columns {', '.join(sorted(columns))} are not those of predictions")
     except (OSError, pa.ArrowException, ValueError, TypeError, KeyError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LedgerError(f"{path}: these predictions cannot be read ({reason}); move the run's folder away.") from None
-
-
-def _classified(table: Any) -> Predictions:
-    return Predictions(_ids(table), table["label"].to_numpy().astype(np.int64), _rows(table["scores"]))
 
 
 def _rows(column: Any) -> npt.NDArray[np.float32]:
@@ -122,8 +117,7 @@ def _rows(column: Any) -> npt.NDArray[np.float32]:
     if not len(column):
         return np.zeros((0, 0), dtype=np.float32)
     lists = column.cast(pa.list_(pa.float32())).combine_chunks()
-    values, starts = lists.flatten(), lists.offsets.to_numpy()
-    lengths = np.diff(starts)
+    values, lengths = lists.flatten(), np.diff(lists.offsets.to_numpy())
     if column.null_count or values.null_count or (lengths != lengths[0]).any():
         raise ValueError("rows of scores differ in length")
     return np.asarray(values.to_numpy(), dtype=np.float32).reshape(len(lists), lengths[0])
@@ -135,16 +129,9 @@ _known_ids: dict[bytes, tuple[str, ...]] = {}
 
 def _ids(table: Any) -> tuple[str, ...]:
     """The names of examples."""
-    content = pa.BufferOutputStream()
-    with pa.ipc.new_stream(content, (named := table.select(["id"]).combine_chunks()).schema) as stream:
-        stream.write_table(named)
-    key = hashlib.sha256(content.getvalue()).digest()
+    column = table["id"].combine_chunks()
+    key = hashlib.sha256(b"".join(memoryview(part) for part in column.buffers() if part is not None)).digest()
     if key not in _known_ids:
         _known_ids.clear()
-        _known_ids[key] = tuple(table["id"].to_pylist())
+        _known_ids[key] = tuple(column.to_pylist())
     return _known_ids[key]
-
-
-def _texts(table: Any) -> TextScores:
-    counts = {name: table[name].to_numpy().astype(np.int64) for name in COUNTS}
-    return TextScores(_ids(table), table["nll"].to_numpy().astype(np.float64), **counts)

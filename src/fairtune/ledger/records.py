@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def write_arrays(folder: RunFolder, name: str, step: int, arrays: Arrays) -> Non
     """Keep a record's arrays; a step that is done again writes the same once more."""
     folder.records.mkdir(exist_ok=True)
     whole = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
-    write_atomically(folder.records / _file(name, step), save(whole))
+    write_atomically(_file(folder, name, step), save(whole))
 
 
 def read_records(folder: RunFolder, name: str) -> list[MethodRecord]:
@@ -53,29 +54,20 @@ def read_records(folder: RunFolder, name: str) -> list[MethodRecord]:
     Raises:
         LedgerError: a file is missing or damaged.
     """
-    found = [e for e in counted_events(folder.events) if e["event"] == EVENT and e.get("name") == name]
-    return [
-        MethodRecord(
-            step=int(event["step"]),
-            epoch=int(event["epoch"]),
-            figures={key: value for key, value in event.items() if key not in ABOUT},
-            arrays=_read(folder, name, int(event["step"])),
-        )
-        for event in found
-    ]
+    found = []
+    for event in counted_events(folder.events):
+        if event["event"] == EVENT and event.get("name") == name:
+            step, figures = int(event["step"]), {key: value for key, value in event.items() if key not in ABOUT}
+            path = _file(folder, name, step)
+            try:
+                found.append(MethodRecord(step, int(event["epoch"]), figures, load(path.read_bytes())))
+            except (OSError, SafetensorError) as error:
+                raise LedgerError(
+                    f"{path}: what {name} recorded at step {step} cannot be read ({str(error).splitlines()[0]}); move the run's "
+                    "folder away and run the study again."
+                ) from None
+    return found
 
 
-def _read(folder: RunFolder, name: str, step: int) -> dict[str, npt.NDArray[Any]]:
-    path = folder.records / _file(name, step)
-    try:
-        arrays: dict[str, npt.NDArray[Any]] = load(path.read_bytes())
-    except (OSError, SafetensorError) as error:
-        raise LedgerError(
-            f"{path}: what {name} recorded at step {step} cannot be read ({str(error).splitlines()[0]}); move the run's "
-            "folder away and run the study again."
-        ) from None
-    return arrays
-
-
-def _file(name: str, step: int) -> str:
-    return f"{name}-{step:09d}.safetensors"
+def _file(folder: RunFolder, name: str, step: int) -> Path:
+    return folder.records / f"{name}-{step:09d}.safetensors"

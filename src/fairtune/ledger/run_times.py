@@ -26,17 +26,20 @@ def run_times(result: Mapping[str, Any], events: Iterable[Mapping[str, Any]] = (
     seconds = result.get("seconds") or {}
     if "total" not in seconds:
         return None
-    training = float(seconds.get("step", 0.0)) + float(seconds.get("data", 0.0)) + float(seconds.get("method", 0.0))
-    epochs, steps = list(seconds.get("epochs") or ()), max(1, int(result.get("steps") or 0))
+    training = sum(float(seconds.get(name, 0.0)) for name in ("step", "data", "method"))
+    epochs, steps = len(seconds.get("epochs") or ()), max(1, int(result.get("steps") or 0))
     at_once, found = result.get("steps") == 0, list(events)
+    each = [seconds for _, seconds in step_seconds(found)]
+    gpus = [gpu for event in found if event.get("event") == SAMPLE for gpu in event.get("gpus") or ()]
+    used = [float(gpu["utilisation"]) for gpu in gpus if gpu.get("utilisation") is not None]
     return {
         "total_seconds": float(seconds["total"]),
         "total_formatted": format_seconds(float(seconds["total"])),
-        "per_epoch_avg": None if at_once else (training + float(seconds.get("epoch", 0.0))) / max(1, len(epochs)),
+        "per_epoch_avg": None if at_once else (training + float(seconds.get("epoch", 0.0))) / max(1, epochs),
         "per_step_avg": None if at_once else training / steps,
         "validation_total": None if at_once else float(seconds.get("validation", 0.0)),
-        "step_cv": _variation([one for _, one in step_seconds(found)]),
-        "gpu_utilization": _gpu_use(found),
+        "step_cv": stdev(each) / fmean(each) if len(each) > 1 and fmean(each) > 0 else None,
+        "gpu_utilization": fmean(used) / 100 if used else None,
     }
 
 
@@ -56,18 +59,6 @@ def describe_steps(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
         "p05": float(np.quantile(seconds, 0.05)),
         "p95": float(np.quantile(seconds, 0.95)),
     }
-
-
-def _variation(seconds: list[float]) -> float | None:
-    """The coefficient of variation: standard deviation by mean."""
-    return stdev(seconds) / fmean(seconds) if len(seconds) > 1 and fmean(seconds) > 0 else None
-
-
-def _gpu_use(events: Iterable[Mapping[str, Any]]) -> float | None:
-    """How busy a run's GPUs were, as a share: the mean over samples; None without a GPU that says so."""
-    gpus = (gpu for event in events if event.get("event") == SAMPLE for gpu in event.get("gpus") or ())
-    used = [float(gpu["utilisation"]) for gpu in gpus if gpu.get("utilisation") is not None]
-    return fmean(used) / 100 if used else None
 
 
 def format_seconds(seconds: float) -> str:

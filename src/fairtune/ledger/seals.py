@@ -1,4 +1,4 @@
-"""Seals: what a finished run's files held when it was closed, so that whoever reads them notices a change.
+"""Seals: what a finished run's files held when it was closed, so that every reader notices a change.
 
 `manifest.json` names every file of the run with its sha256, and the run's key. It is written before `result.json`, which makes the
 run finished: whatever kills it, a run that says it is finished has a manifest. `.checked.json` remembers the sizes and times at
@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
+import stat
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairtune.core.files import (
-    as_number,
     files_of,
     first_change,
     read_json,
     read_sealed,
     sealed,
-    stat_of,
     sums_of,
     write_atomically,
     write_json,
@@ -35,8 +33,9 @@ VERSION = 1
 CHECKED = ".checked.json"
 RACY = 2.0
 """Seconds after a file's last change in which another change might not show in its times."""
+PLAN, RESULT, MANIFEST = "plan.json", "result.json", "manifest.json"
 RUN_FILES = (
-    "plan.json",
+    PLAN,
     "environment.json",
     "card.json",
     "events.jsonl",
@@ -52,7 +51,8 @@ FINISHED, FAILED, RUNNING, INTERRUPTED, WAITING, DAMAGED = (
     "finished", "failed", "running", "interrupted", "waiting", "damaged",
 )  # fmt: skip
 CHANGES = {"missing": "is missing", "added": "is not of this run", "changed": "was changed after the run was closed"}
-Stat = list[int]
+FileStats = dict[str, list[int]]
+"""Files of a run, each with its size, times and place on the disk."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,15 @@ class RunState:
     Args:
         result: what its result.json says, of a run that finished or failed.
         problem: what is wrong with a damaged run, in words that follow its name and a colon.
-        unnoted: files of a finished run had to be read, since their sizes and times were not noted.
+        key: of the settings that it was made with; None where its plan.json does not say.
+        files: that it was judged by.
     """
 
     status: str
     result: dict[str, Any] = field(default_factory=dict)
     problem: str | None = None
-    unnoted: bool = field(default=False, compare=False)
+    key: str | None = None
+    files: FileStats = field(default_factory=dict, repr=False, compare=False)
 
 
 def close_run(folder: RunFolder, key: str, result: dict[str, Any]) -> None:
@@ -80,12 +82,13 @@ def close_run(folder: RunFolder, key: str, result: dict[str, Any]) -> None:
     """
     require_held(folder.path)
     content = sealed({**result, "key": key})
-    sums = sums_of(folder.path, _recorded(folder))
-    sums[folder.result.name] = hashlib.sha256(content).hexdigest()
+    sums = sums_of(folder.path, (name for name in files_of_run(folder) if name not in (RESULT, MANIFEST)))
+    sums[RESULT] = hashlib.sha256(content).hexdigest()
     require_held(folder.path)  # summing up a large model takes a while
     write_sealed(folder.manifest, {"version": VERSION, "key": key, "files": sums})
     write_atomically(folder.result, content)
-    _remember(folder, {name: stat_of(folder.path / name) for name in sums})
+    stats = files_of_run(folder)
+    write_json(folder.path / CHECKED, {name: stats[name] for name in sums})
 
 
 def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = False, remember: bool = False) -> RunState:
@@ -95,123 +98,97 @@ def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = Fal
         key: of the settings that it should have; None takes any.
         thorough: read every file of a finished run again, whatever its size and times say.
         remember: note sizes and times of files that had to be read, as in a ledger that was copied, so that the next look is
-            quick. Who only reads a ledger leaves it as it is.
+            quick. Else a ledger is left as it is.
     """
+    found: str | None = None
+    files: FileStats = {}
     try:
-        return _state(folder, key, thorough, remember)
-    except OSError as error:
-        return RunState(DAMAGED, problem=f"{_named(folder, error)} cannot be read ({error.strerror})")
-
-
-@dataclass(frozen=True)
-class RunFacts:
-    """What a list of runs says of one."""
-
-    metric: str | None
-    score: float | None
-    seconds: float | None
-    reason: str | None
-    signature: str | None
-
-
-def run_facts(state: RunState) -> RunFacts:
-    """A run in one line, whatever its result holds."""
-    result = state.result
-    metric = result.get("metric") if isinstance(result.get("metric"), str) else None
-    splits, seconds = _inner(result, "metrics"), _inner(result, "seconds")
-    scores = _inner(splits, "test" if "test" in splits else "validation")  # trials have no other
-    return RunFacts(
-        metric=metric,
-        score=as_number(scores.get(metric)),
-        seconds=as_number(seconds.get("total")),
-        reason=state.problem or _text(result.get("reason")),
-        signature=_text(result.get("signature")),
-    )
-
-
-def _inner(value: dict[Any, Any], name: str) -> dict[Any, Any]:
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-def _state(folder: RunFolder, key: str | None, thorough: bool, remember: bool) -> RunState:
-    if not folder.path.exists():
-        return RunState(WAITING)
-    try:
-        plan = read_sealed(folder.plan)
-    except FileNotFoundError:
-        if folder.trace() is None:
+        if not folder.path.exists():
             return RunState(WAITING)
-        return RunState(DAMAGED, problem="plan.json is missing, so nothing says what was trained")
-    except ValueError as error:
-        return RunState(DAMAGED, problem=f"plan.json {error}")
-    if key is not None and plan.get("key") != key:
-        return RunState(WAITING)  # a run of another plan is none of this one; it is listed under exclusions
-    if not folder.result.exists():
+        files = files_of_run(folder)
+        if PLAN not in files:
+            if folder.trace() is None:
+                return RunState(WAITING)
+            raise _DamageError("plan.json is missing, so nothing says what was trained")
+        found = str(_read(folder, PLAN).get("key"))
+        if key not in (None, found):  # a run of another plan is none of this one; it is listed under exclusions
+            return RunState(WAITING, key=found, files=files)
+        return replace(_begun_state(folder, files, found, thorough, remember), key=found, files=files)
+    except _DamageError as damage:
+        return RunState(DAMAGED, problem=str(damage), key=found, files=files)
+    except OSError as error:
+        name = os.path.relpath(error.filename or folder.path, folder.path)
+        return RunState(DAMAGED, problem=f"{name} cannot be read ({error.strerror})", key=found, files=files)
+
+
+def files_of_run(folder: RunFolder) -> FileStats:
+    """Every file that makes up a run, by its name in the folder; pipes and the like are none."""
+    home, names = str(folder.path), list(RUN_FILES)
+    for whole in RUN_FOLDERS:
+        if os.path.isdir(f"{home}/{whole}"):  # noqa: PTH112 - strings are quicker, and a ledger has thousands of runs
+            names += [f"{whole}/{name}" for name in files_of(folder.path / whole)]
+    found: FileStats = {}
+    for name in (*names, RESULT, MANIFEST):
+        with contextlib.suppress(FileNotFoundError):
+            seen = os.stat(f"{home}/{name}")  # noqa: PTH116
+            if stat.S_ISREG(seen.st_mode):
+                found[name] = [seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino]
+    return found
+
+
+class _DamageError(Exception):
+    """What is wrong with a run, in words that follow its name and a colon."""
+
+
+def _begun_state(folder: RunFolder, files: FileStats, key: str, thorough: bool, remember: bool) -> RunState:
+    if RESULT not in files:
         if is_under_way(folder):
             return RunState(RUNNING)
-        closed = folder.manifest.exists() and not folder.checkpoint.exists()
-        return RunState(DAMAGED, problem="result.json is missing") if closed else RunState(INTERRUPTED)
-    try:
-        result = read_sealed(folder.result)
-    except ValueError as error:
-        return RunState(DAMAGED, problem=f"result.json {error}")
-    if result.get("key") != plan.get("key"):
-        return RunState(DAMAGED, problem="result.json is that of a run with other settings than plan.json's")
-    if result.get("status") == FAILED and not folder.manifest.exists():
-        return RunState(FAILED, result)
-    return _closed_state(folder, result, thorough, remember)
-
-
-def _closed_state(folder: RunFolder, result: dict[str, Any], thorough: bool, remember: bool) -> RunState:
-    """Finished, or damaged by what is not as it was when the run was closed."""
-    sums = _sums(folder, result)
-    if isinstance(sums, str):
-        return RunState(DAMAGED, problem=sums)
+        closed = MANIFEST in files and not folder.checkpoint.exists()
+        if closed and not folder.result.is_file():  # else it was closed a moment ago
+            raise _DamageError("result.json is missing")
+        return RunState(INTERRUPTED)
+    result = _read(folder, RESULT)
+    if str(result.get("key")) != key:
+        raise _DamageError("result.json is that of a run with other settings than plan.json's")
+    if MANIFEST not in files:
+        if result.get("status") == FAILED:
+            return RunState(FAILED, result)
+        raise _DamageError(
+            "manifest.json is missing, so nothing says what the run recorded; runs of earlier versions have none"
+        )
+    sums = _sums(folder, key)
+    if RESULT not in sums or result.get("status") != FINISHED:
+        raise _DamageError("manifest.json is not that of this run")
     known = {} if thorough else (read_json(folder.path / CHECKED) or {})
-    present = [*_recorded(folder), folder.result.name]
-    stats = {name: stat_of(folder.path / name) for name in present}
-    change = first_change(folder.path, sums, present, lambda name: known.get(name) == stats[name])
+    stats = {name: seen for name, seen in files.items() if name != MANIFEST}
+    change = first_change(folder.path, sums, stats, lambda name: known.get(name) == stats[name])
     if change is not None:
-        return RunState(DAMAGED, problem=f"{change.name} {CHANGES[change.how]}")
-    new = any(known.get(name) != stat for name, stat in stats.items())
-    if new and remember and time.time() - max(stat[2] for stat in stats.values()) / 1e9 > RACY:
+        raise _DamageError(f"{change.name} {CHANGES[change.how]}")
+    if remember and known != stats and is_settled(stats):
         with contextlib.suppress(OSError):  # a ledger that cannot be written can be read all the same
-            _remember(folder, stats)
-    return RunState(FINISHED, result, unnoted=new)
+            write_json(folder.path / CHECKED, stats)
+    return RunState(FINISHED, result)
 
 
-def _sums(folder: RunFolder, result: dict[str, Any]) -> dict[str, str] | str:
-    """What the files of a closed run were, or what is wrong with its manifest."""
-    try:
-        manifest = read_sealed(folder.manifest)
-    except FileNotFoundError:
-        return "manifest.json is missing, so nothing says what the run recorded; runs of earlier versions have none"
-    except ValueError as error:
-        return f"manifest.json {error}"
+def _sums(folder: RunFolder, key: str) -> dict[str, str]:
+    """The sums of a closed run's files."""
+    manifest = _read(folder, MANIFEST)
     sums = manifest.get("files")
     if manifest.get("version") != VERSION or not isinstance(sums, dict):
-        return f"manifest.json has version {manifest.get('version')}, which this fairtune does not know"
-    if manifest.get("key") != result["key"] or folder.result.name not in sums or result.get("status") != FINISHED:
-        return "manifest.json is not that of this run"
+        raise _DamageError(f"manifest.json has version {manifest.get('version')}, which this fairtune does not know")
+    if manifest.get("key") != key:
+        raise _DamageError("manifest.json is not that of this run")
     return sums
 
 
-def _recorded(folder: RunFolder) -> Iterator[str]:
-    """The files that make up a run, besides its result, by their names in its folder."""
-    yield from (name for name in RUN_FILES if (folder.path / name).is_file())
-    for whole in RUN_FOLDERS:
-        yield from (f"{whole}/{name}" for name in files_of(folder.path / whole))
+def _read(folder: RunFolder, name: str) -> dict[str, Any]:
+    try:
+        return read_sealed(folder.path / name)
+    except ValueError as error:
+        raise _DamageError(f"{name} {error}") from None
 
 
-def _remember(folder: RunFolder, stats: dict[str, Stat]) -> None:
-    write_json(folder.path / CHECKED, stats)
-
-
-def _named(folder: RunFolder, error: OSError) -> str:
-    path = Path(str(error.filename or folder.path))
-    return path.relative_to(folder.path).as_posix() if path.is_relative_to(folder.path) else path.name
+def is_settled(files: FileStats) -> bool:
+    """Whether the last change is so long ago that another would show."""
+    return time.time() - max((seen[2] for seen in files.values()), default=0) / 1e9 > RACY

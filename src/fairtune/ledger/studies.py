@@ -6,14 +6,16 @@ Plans are sealed: the newest is `study.json`, and each one is in `plans/` with i
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from fairtune.core.errors import LedgerError, nearest, one_of
 from fairtune.core.files import read_sealed, write_sealed
-from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.plan_shape import plan_problem
+from fairtune.ledger.folders import RunFolder, explain
 from fairtune.ledger.timings import FOLDER as TIMINGS
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -23,6 +25,7 @@ TRIALS = "tuning"
 """The folder of a study in which the study of its trials is."""
 SHOWN = 6
 """Runs that are named when one is not found."""
+SEED_FOLDER = re.compile(r"seed-(0|[1-9][0-9]*)")
 
 
 def study_folder(runs: Path, study: str) -> Path:
@@ -35,25 +38,35 @@ def run_folder(runs: Path, study: str, arm: str, seed: int) -> RunFolder:
 
 def run_folders(study: Path) -> list[RunFolder]:
     """Every run folder of a study; one that was moved aside under another name (`seed-0-old`) is none."""
-    return [RunFolder(p) for p in sorted(study.glob("*/seed-*")) if p.name.removeprefix("seed-").isdecimal()]
+    found = []
+    for arm in _names_in(study):
+        home = study / arm
+        found += [home / name for name in _names_in(home) if SEED_FOLDER.fullmatch(name)]
+    return [RunFolder(path) for path in found]
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return []
 
 
 def study_names(runs: Path) -> list[str]:
-    """The studies of a runs folder, and those of their trials (`NAME/tuning`); one whose folder cannot be looked into is left out.
+    """The studies of a runs folder, and those of their trials (`NAME/tuning`); one whose folder cannot be read is left out.
 
     Raises:
         LedgerError: the runs folder is not a folder, or cannot be read.
     """
     try:
-        found = [path.name for path in runs.iterdir() if _is_study(path)]
-        found += [f"{path.name}/{TRIALS}" for path in runs.iterdir() if _is_study(path / TRIALS)]
-        return sorted(found)
+        names = [path.name for path in runs.iterdir()]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise LedgerError(
             f"the runs folder {runs} cannot be read ({error.strerror}); choose another with --runs."
         ) from None
+    return sorted(name for one in names for name in (one, f"{one}/{TRIALS}") if _is_study(runs / name))
 
 
 def _is_study(path: Path) -> bool:
@@ -65,8 +78,7 @@ def _is_study(path: Path) -> bool:
 
 def require_study(runs: Path, study: str) -> Path:
     """The folder of a study that has been started."""
-    if study not in study_names(runs):
-        names = study_names(runs)
+    if study not in (names := study_names(runs)):
         known = f"; studies there: {one_of(names)}.{nearest(study, names)}" if names else "; it holds no study yet."
         raise LedgerError(f"no study '{study}' in the runs folder {runs}{known} Start one with `fairtune run FILE`.")
     return study_folder(runs, study)
@@ -92,7 +104,35 @@ def find_study(name: str, runs: Path) -> tuple[Path, str]:
 
 def is_run(name: str | Path, runs: Path) -> bool:
     """Whether a run is meant, by its folder or as `study/arm/seed-n`."""
-    return any((path / "plan.json").is_file() for path in (Path(name), runs / name))
+    return _run_path(name, runs) is not None
+
+
+def find_folder(run: str | Path, runs: Path) -> RunFolder:
+    """The folder of a run that has been begun.
+
+    Args:
+        run: the folder itself, or `study/arm/seed-n`.
+        runs: the folder that keeps the runs.
+
+    Raises:
+        LedgerError: there is no such run.
+    """
+    if path := _run_path(run, runs):
+        return RunFolder(path.resolve())
+    found = [(study, folder.name) for study in study_names(runs) for folder in run_folders(study_folder(runs, study))]
+    known = [f"{study}/{name}" for study, name in found]
+    if not known:
+        raise LedgerError(
+            f"'{run}' is not a run: that folder has no plan.json, and the runs folder {runs} holds no run."
+        )
+    word = Path(run).relative_to(runs) if Path(run).is_relative_to(runs) else Path(run)
+    more = ", ..." if len(known) > SHOWN else ""
+    near = nearest(word.as_posix(), known)
+    raise LedgerError(f"'{run}' is not a run; runs in {runs}: {one_of(known[:SHOWN])}{more}.{near}")
+
+
+def _run_path(run: str | Path, runs: Path) -> Path | None:
+    return next((path for path in (Path(run), runs / run) if (path / "plan.json").is_file()), None)
 
 
 def require_writable(runs: Path) -> None:
@@ -108,33 +148,54 @@ def require_writable(runs: Path) -> None:
         ) from None
 
 
-def find_folder(run: str | Path, runs: Path) -> RunFolder:
-    """The folder of a run that has been begun.
-
-    Args:
-        run: the folder itself, or `study/arm/seed-n`.
-        runs: the folder that keeps the runs.
-
-    Raises:
-        LedgerError: there is no such run.
-    """
-    path = next((p for p in (Path(run), runs / run) if (p / "plan.json").is_file()), None)
-    if path is None:
-        raise LedgerError(_unknown(str(run), runs))
-    return RunFolder(path.resolve())
+# -- plans -------------------------------------------------------------------------------------------------------------
 
 
-def _unknown(run: str, runs: Path) -> str:
-    known = [
-        f"{study}/{folder.arm}/{folder.path.name}"
-        for study in study_names(runs)
-        for folder in run_folders(study_folder(runs, study))
-    ]
-    if not known:
-        return f"'{run}' is not a run: that folder has no plan.json, and the runs folder {runs} holds no run."
-    word = Path(run).relative_to(runs) if Path(run).is_relative_to(runs) else Path(run)
-    more = ", ..." if len(known) > SHOWN else ""
-    return f"'{run}' is not a run; runs in {runs}: {one_of(known[:SHOWN])}{more}.{nearest(word.as_posix(), known)}"
+def _check_folder_name(name: str) -> str:
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise ValueError("it is no name of a folder")
+    os.fsencode(name)  # which half of a surrogate pair does not survive
+    return name
+
+
+FolderName = Annotated[str, AfterValidator(_check_folder_name)]
+"""A folder that came from elsewhere may hold a plan made by hand: an arm that is called `../..` must not lead anyone out of it."""
+
+
+class _PlannedSettings(BaseModel):
+    train: dict[str, Any] | None = None
+
+
+class _PlannedRun(BaseModel):
+    arm: FolderName
+    seed: int = Field(strict=True, ge=0, lt=2**63)
+    key: str
+    steps: int | None = Field(None, strict=True, ge=0, le=2**53)
+    settings: _PlannedSettings | None = None
+
+
+class _PlannedArm(BaseModel):
+    methods: list[Any] | None = None
+
+
+class _PlanShape(BaseModel):
+    """What every reader of a stored plan relies on."""
+
+    task: dict[str, Any]
+    model: dict[str, Any] | None = None
+    arms: dict[FolderName, _PlannedArm]
+    compare: dict[str, Any]
+    runs: list[_PlannedRun]
+
+
+def _plan_problem(plan: dict[str, Any]) -> str | None:
+    """What is wrong with a plan; None where nothing is."""
+    try:
+        _PlanShape.model_validate(plan)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"{'.'.join(ascii(str(part)[:60])[1:-1] for part in first['loc'])}: {first['msg']}"
+    return None
 
 
 def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> None:
@@ -158,11 +219,11 @@ def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> N
         last, looks = history[-1] if history else {}, plan.get("until_decided")
         if last.get("plan") != plan["plan"] or new_analysis or looks not in (None, last.get("until_decided")):
             entry = {"plan": plan["plan"], "recorded": now, "known": known, "until_decided": looks}
-            entry |= {"reanalysed": now} if new_analysis else {}
-            history.append(entry)
+            history.append(entry | ({"reanalysed": now} if new_analysis else {}))
         claims = list(plan.get("claims") or ())
         if claims != (claimed[-1]["claims"] if claimed else []):
-            claimed.append({"recorded": now, "known": known, "timed": _count_timings(home), "claims": claims})
+            timed = sum(1 for _ in (home / TIMINGS).glob("*.json"))
+            claimed.append({"recorded": now, "known": known, "timed": timed, "claims": claims})
         if (len(history), len(claimed)) != before:
             write_sealed(home / HISTORY, {"history": history, **({"claims": claimed} if claimed else {})})
         write_sealed(home / "study.json", plan)
@@ -186,21 +247,13 @@ def read_claims(home: Path) -> list[dict[str, Any]]:
 
     They are no part of a plan's hash, so that writing one leaves every finished run as it is.
     """
+    kinds = {"recorded": str, "known": int, "timed": int, "claims": list}
     try:
         found = read_sealed(home / HISTORY).get("claims")
     except (OSError, ValueError):
         return []
-    return [entry for entry in found if _is_claims_entry(entry)] if isinstance(found, list) else []
-
-
-def _is_claims_entry(entry: Any) -> bool:
-    kinds = {"recorded": str, "known": int, "timed": int, "claims": list}
-    return isinstance(entry, dict) and all(isinstance(entry.get(name), kind) for name, kind in kinds.items())
-
-
-def _count_timings(home: Path) -> int:
-    """Timing sessions on record."""
-    return sum(1 for _ in (home / TIMINGS).glob("*.json"))
+    entries = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    return [entry for entry in entries if all(isinstance(entry.get(name), kind) for name, kind in kinds.items())]
 
 
 def _recorded_plans(home: Path) -> dict[str, dict[str, Any]]:
@@ -210,7 +263,7 @@ def _recorded_plans(home: Path) -> dict[str, dict[str, Any]]:
             plan = read_sealed(file)
         except (OSError, ValueError):
             continue
-        if isinstance(plan.get("recorded"), str) and plan_problem(plan) is None:
+        if isinstance(plan.get("recorded"), str) and _plan_problem(plan) is None:
             found[str(plan.get("plan"))] = plan
     return found
 
@@ -234,13 +287,11 @@ def read_study(home: Path) -> dict[str, Any]:
     Raises:
         LedgerError: it is not what was written, or of a version whose plans cannot be read.
     """
-    again = "run the study again to rewrite it"
+    file, again = home / "study.json", "run the study again to rewrite it"
     try:
-        plan = read_sealed(home / "study.json")
-    except OSError as error:
-        raise LedgerError(f"{home / 'study.json'} cannot be read ({error.strerror}); {again}.") from None
-    except ValueError as error:
-        raise LedgerError(f"{home / 'study.json'} {error}; {again}.") from None
-    if problem := plan_problem(plan):
-        raise LedgerError(f"{home / 'study.json'} is not a plan of this version: {problem}; {again}.")
+        plan = read_sealed(file)
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"{file} {explain(error)}; {again}.") from None
+    if problem := _plan_problem(plan):
+        raise LedgerError(f"{file} is not a plan of this version: {problem}; {again}.")
     return plan

@@ -1,6 +1,6 @@
 """The suites of a runs folder: of which studies each was made, when, and how many of their results were known then.
 
-A suite is nothing but a list of studies, and whoever writes the list after the results can choose the answer. So the list is
+A suite is nothing but a list of studies, and a list that is written after the results can choose the answer. So the list is
 recorded before the first run of it, and again each time it is another one.
 """
 
@@ -9,16 +9,35 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed, write_sealed
+from fairtune.ledger.folders import explain
 from fairtune.ledger.studies import HISTORY, TIME, run_folders, study_folder
 
 FOLDER = "suites"
-"""Beside the studies; what is in it has no `study.json`, so that nothing takes it for one."""
+"""Next to the studies; what is in it has no `study.json`, so that nothing takes it for one."""
 FIELDS = ("study", "task", "model", "metric")
 """What an entry says of each study."""
+
+
+class _Listed(BaseModel):
+    study: str
+    task: str
+    model: str
+    metric: str
+
+
+class _Entry(BaseModel):
+    recorded: str
+    studies: list[_Listed]
+    known: dict[str, int]
+
+
+_history = TypeAdapter(list[_Entry])
 
 
 def suite_folder(runs: Path, suite: str) -> Path:
@@ -45,11 +64,8 @@ def record_suite(runs: Path, suite: str, studies: Sequence[Mapping[str, str]]) -
     if history and history[-1]["studies"] == stated:
         return
     names = dict.fromkeys(one["study"] for entry in (*history, {"studies": stated}) for one in entry["studies"])
-    entry = {
-        "recorded": time.strftime(TIME, time.gmtime()),
-        "studies": stated,
-        "known": {name: count_results(runs, name) for name in names},
-    }
+    known = {name: count_results(runs, name) for name in names}
+    entry = {"recorded": time.strftime(TIME, time.gmtime()), "studies": stated, "known": known}
     try:
         home.mkdir(parents=True, exist_ok=True)
         write_sealed(home / HISTORY, {"history": [*history, entry]})
@@ -68,16 +84,17 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
     file = suite_folder(runs, suite) / HISTORY
     try:
         found = read_sealed(file).get("history")
+        _history.validate_python(found)
+        return cast(list[dict[str, Any]], found)
     except FileNotFoundError:
         return []
+    except ValidationError:
+        raise LedgerError(f"{file} is not a record of this version; delete it to begin a new one.") from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise LedgerError(
-            f"{file} {reason}: when the suite was put together cannot be told. Bring it back, or delete it to begin a new record."
+            f"{file} {explain(error)}: when the suite was put together is not known. Bring it back, or delete it to begin a new "
+            "record."
         ) from None
-    if not isinstance(found, list) or not all(map(_is_entry, found)):
-        raise LedgerError(f"{file} is not a record of this version; delete it to begin a new one.")
-    return found
 
 
 def suite_names(runs: Path) -> list[str]:
@@ -94,15 +111,3 @@ def suite_problems(runs: Path) -> list[str]:
         except LedgerError as error:
             found.append(str(error))
     return found
-
-
-def _is_entry(entry: Any) -> bool:
-    if not isinstance(entry, dict) or not isinstance(entry.get("recorded"), str):
-        return False
-    studies, known = entry.get("studies"), entry.get("known")
-    return (
-        isinstance(studies, list)
-        and all(isinstance(one, dict) and all(isinstance(one.get(name), str) for name in FIELDS) for one in studies)
-        and isinstance(known, dict)
-        and all(isinstance(number, int) for number in known.values())
-    )

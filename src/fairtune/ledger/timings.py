@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +18,21 @@ AGAIN = "A/A"
 
 
 def write_session(home: Path, record: Mapping[str, Any]) -> Path:
-    """Keep a session beside those that were before it.
+    """Keep a session next to those that were before it.
 
     Raises:
         LedgerError: the folder cannot be written.
     """
     folder = home / FOLDER
     name = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(record["time"]))
+    names = (f"{name}-{number}.json" if number > 1 else f"{name}.json" for number in count(1))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{name}.json"
-        for number in range(2, 1000):
-            if not path.exists():
-                break
-            path = folder / f"{name}-{number}.json"
+        path = next(folder / name for name in names if not (folder / name).exists())
         write_sealed(path, record)
     except OSError as error:
         raise LedgerError(
-            f"{folder}: the times cannot be written ({error.strerror}); mend that or use another --runs."
+            f"{folder}: the times cannot be written ({error.strerror}); fix that or use another --runs."
         ) from None
     return path
 
@@ -49,6 +47,6 @@ def read_sessions(home: Path) -> tuple[list[dict[str, Any]], list[str]]:
                 raise ValueError("is not a timing session of this version")
         except (OSError, ValueError) as error:
             damaged.append(f"{FOLDER}/{path.name}: {error}")
-            continue
-        found.append(record)
+        else:
+            found.append(record)
     return sorted(found, key=lambda record: float(record["time"])), damaged

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from fairtune.core.files import read_sealed
+from fairtune.core.files import as_number, read_sealed
 from fairtune.ledger.seals import FAILED, FINISHED, run_state
 from fairtune.ledger.studies import TRIALS, run_folder, run_folders
 
@@ -25,7 +25,7 @@ class TrialScores:
         scores: on validation, by seed, of the runs that finished.
         seconds: of all its runs.
         work: tokens that went through training, times the passes of its methods; seconds would count what else the machine did.
-        failed: runs that failed.
+        failed: runs that failed, or scored no number.
         ended: whether all its runs finished or failed.
     """
 
@@ -69,36 +69,27 @@ def score_trials(runs: Path, plan: dict[str, Any]) -> list[TrialScores]:
     keys: dict[str, dict[int, str]] = {}
     for run in plan["runs"]:
         keys.setdefault(run["arm"], {})[run["seed"]] = run["key"]
-    return [_score(runs, plan, name, arm["trial"], keys[name]) for name, arm in plan["arms"].items()]
+    return [_score(runs, plan, name, keys[name]) for name in plan["arms"]]
 
 
-def _score(runs: Path, plan: dict[str, Any], name: str, trial: dict[str, Any], keys: dict[int, str]) -> TrialScores:
-    scores: dict[int, float] = {}
-    seconds, tokens, failed, ended = 0.0, 0, 0, 0
-    for seed, key in keys.items():
-        state = run_state(run_folder(runs, plan["study"], name, seed), key)
-        ended += state.status in (FINISHED, FAILED)
-        failed += state.status == FAILED
-        if state.status == FINISHED:
-            score = state.result["metrics"]["validation"][plan["task"]["metric"]]
-            seconds += float(state.result["seconds"]["total"])
-            tokens += int(state.result.get("tokens") or 0)
-            if score is None:  # JSON has no word for what is not a finite number
-                failed += 1
-            else:
-                scores[seed] = float(score)
+def _score(runs: Path, plan: dict[str, Any], name: str, keys: dict[int, str]) -> TrialScores:
+    arm, metric = plan["arms"][name], plan["task"]["metric"]
+    states = {seed: run_state(run_folder(runs, plan["study"], name, seed), key) for seed, key in keys.items()}
+    results = {seed: state.result for seed, state in states.items() if state.status == FINISHED}
+    scores = {seed: as_number(result["metrics"]["validation"][metric]) for seed, result in results.items()}
+    failed = [state.status for state in states.values()].count(FAILED)
     return TrialScores(
         name=name,
-        arm=str(trial["arm"]),
-        point=dict(trial["point"]),
-        share=float(trial.get("share", 1)),
-        origin=str(trial["origin"]),
+        arm=str(arm["trial"]["arm"]),
+        point=dict(arm["trial"]["point"]),
+        share=float(arm["trial"].get("share", 1)),
+        origin=str(arm["trial"]["origin"]),
         seeds=tuple(keys),
-        scores=scores,
-        seconds=seconds,
-        work=tokens * float(plan["arms"][name].get("step_factor", 1.0)),
-        failed=failed,
-        ended=ended == len(keys),
+        scores={seed: score for seed, score in scores.items() if score is not None},
+        seconds=sum(float(result["seconds"]["total"]) for result in results.values()),
+        work=sum(int(result.get("tokens") or 0) for result in results.values()) * float(arm.get("step_factor", 1.0)),
+        failed=failed + list(scores.values()).count(None),
+        ended=failed + len(results) == len(keys),
     )
 
 

@@ -3,7 +3,7 @@
 The process that runs the study writes them, and removes them when it ends properly. They are no part of any run.
 
 Whether one is fresh is judged by its beat, a count that grows with each writing, and by the reader's own clock: two machines
-rarely agree on the time. Who looks only once has the file's time and nothing else, and is told `fresh` rather too long.
+rarely agree on the time. A first look has the file's time and nothing else, and may call a sign fresh for rather too long.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, NamedTuple
 
-from fairtune.core.files import as_number, finite, parse_json, read_regular, write_atomically
+from pydantic import Field, TypeAdapter
+
+from fairtune.core.files import finite, read_regular, write_atomically
 
 BEAT_SECONDS = 2.0
 """Between two signs of a worker."""
@@ -27,7 +28,10 @@ BEATS, SECONDS = 5, 10.0
 LARGEST = 1 << 16
 """Bytes of a sign; what is larger is none."""
 MOST_SIGNS = 1000
-LONGEST_TEXT = 500
+
+Text = Annotated[str, Field(max_length=500)]
+Count = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+Number = Annotated[float, Field(strict=True, ge=-1e300, le=1e300)]
 
 
 @dataclass(frozen=True)
@@ -48,30 +52,28 @@ class WorkerSign:
         others: processes of others on the device.
     """
 
-    worker: str
-    device: str
-    name: str | None = None
-    run: str | None = None
-    phase: str | None = None
-    done: int | None = None
-    of: int | None = None
-    beat: int = 0
-    time: float = 0.0
-    every: float = BEAT_SECONDS
-    load: float | None = None
-    memory_used: int | None = None
-    memory: int | None = None
-    temperature: float | None = None
-    others: int | None = None
+    worker: Text
+    device: Text
+    name: Text | None = None
+    run: Text | None = None
+    phase: Text | None = None
+    done: Count | None = None
+    of: Count | None = None
+    beat: Count = 0
+    time: Number = 0.0
+    every: Annotated[Number, Field(ge=0.1, le=60)] = BEAT_SECONDS
+    load: Number | None = None
+    memory_used: Count | None = None
+    memory: Count | None = None
+    temperature: Number | None = None
+    others: Count | None = None
 
 
-@dataclass(frozen=True)
-class SeenSign:
-    """A sign with how old it is.
+_sign = TypeAdapter(WorkerSign)
 
-    Args:
-        age: seconds since it changed, by the reader's clock.
-    """
+
+class SeenSign(NamedTuple):
+    """A sign with the seconds since it changed, by the reader's clock."""
 
     sign: WorkerSign
     age: float
@@ -83,7 +85,7 @@ def sign_file(logs: Path, worker: str) -> Path:
 
 
 def write_sign(logs: Path, sign: WorkerSign) -> None:
-    """Write a worker's sign; one that cannot be written is missed by nobody but who watches."""
+    """Write a worker's sign; one that cannot be written is missed in views alone."""
     with contextlib.suppress(OSError, ValueError, TypeError):
         write_atomically(sign_file(logs, sign.worker), json.dumps(finite(asdict(sign))).encode(), durable=False)
 
@@ -115,7 +117,7 @@ class SignWatch:
         self._seen: dict[str, tuple[WorkerSign, float]] = {}
 
     def read(self) -> list[SeenSign]:
-        """The signs as they are now; whoever looks for the first time goes by the files' times."""
+        """The signs as they are now; a first look goes by the files' times."""
         found: dict[str, tuple[WorkerSign, float]] = {}
         for sign, written in _read_all(self._home):
             before = self._seen.get(sign.worker)
@@ -134,54 +136,12 @@ class SignWatch:
 
 
 def _read_all(home: Path) -> list[tuple[WorkerSign, float]]:
-    """Signs and the times of their files."""
+    """Signs and the times of their files; a file may hold anything, and what is no sign is left out."""
     found = []
-    try:
-        with os.scandir(home / "logs") as entries:
-            names = sorted(e.name for e in entries if e.name.startswith("worker-") and e.name.endswith(".json"))
-    except OSError:
-        return []
-    for name in names[:MOST_SIGNS]:
-        path = home / "logs" / name
-        try:
+    for path in sorted((home / "logs").glob("worker-*.json"))[:MOST_SIGNS]:
+        with contextlib.suppress(OSError, ValueError):
             written = path.stat().st_mtime
-            sign = _as_sign(parse_json(read_regular(path, LARGEST)), name[len("worker-") : -len(".json")])
-        except (OSError, ValueError):
-            continue
-        if sign is not None:
-            found.append((sign, written))
+            sign = _sign.validate_json(read_regular(path, LARGEST))
+            if path.name == f"worker-{sign.worker}.json":
+                found.append((sign, written))
     return found
-
-
-def _as_sign(value: Any, worker: str) -> WorkerSign | None:
-    """A sign of what a file holds, which anybody may have written."""
-    if not isinstance(value, dict) or value.get("worker") != worker:
-        return None
-    texts = {name: _text(value.get(name)) for name in ("device", "name", "run", "phase")}
-    counts = {name: _count(value.get(name)) for name in ("done", "of", "beat", "memory_used", "memory", "others")}
-    numbers = {name: as_number(value.get(name)) for name in ("time", "every", "load", "temperature")}
-    return WorkerSign(
-        worker=worker,
-        device=texts["device"] or "",
-        name=texts["name"],
-        run=texts["run"],
-        phase=texts["phase"],
-        done=counts["done"],
-        of=counts["of"],
-        beat=counts["beat"] or 0,
-        time=numbers["time"] or 0.0,
-        every=min(60.0, max(0.1, numbers["every"] or BEAT_SECONDS)),
-        load=numbers["load"],
-        memory_used=counts["memory_used"],
-        memory=counts["memory"],
-        temperature=numbers["temperature"],
-        others=counts["others"],
-    )
-
-
-def _text(value: Any) -> str | None:
-    return value[:LONGEST_TEXT] if isinstance(value, str) else None
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None

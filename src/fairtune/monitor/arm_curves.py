@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fairtune.ledger.index import IndexRow
-from fairtune.ledger.run_progress import RunProgress
+from fairtune.ledger.progress import RunProgress
+from fairtune.ledger.scan import RunRow
 from fairtune.ledger.seals import FINISHED, RUNNING
 from fairtune.monitor.study_view import ArmCurve, CurvesView, Points
 
@@ -34,7 +34,7 @@ class KeptCurves:
         self._plan: Any = None
 
     def view(
-        self, plan: Mapping[str, Any], rows: Sequence[IndexRow], progress: Callable[[IndexRow], RunProgress]
+        self, plan: Mapping[str, Any], rows: Sequence[RunRow], progress: Callable[[RunRow], RunProgress]
     ) -> CurvesView:
         """The curves as they are now.
 
@@ -47,7 +47,7 @@ class KeptCurves:
             self._kept, self._plan = {}, plan
         named = plan["task"].get("metric")
         metric = named if isinstance(named, str) else ""
-        by_arm: dict[str, list[IndexRow]] = {arm: [] for arm in plan["arms"]}
+        by_arm: dict[str, list[RunRow]] = {arm: [] for arm in plan["arms"]}
         for row in rows:
             by_arm.setdefault(row.arm, []).append(row)
         for place, (arm, own) in enumerate(by_arm.items()):

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairtune.ledger.index import IndexRow
+from fairtune.ledger.scan import RunRow
 from fairtune.ledger.seals import FINISHED, INTERRUPTED, RUNNING, WAITING
 from fairtune.monitor.study_view import RunView
 
@@ -14,7 +14,7 @@ Planned = Mapping[tuple[str, int], Mapping[str, Any]]
 """The runs of a plan, by arm and seed."""
 
 
-def usual_seconds(rows: Sequence[IndexRow]) -> dict[str, float]:
+def usual_seconds(rows: Sequence[RunRow]) -> dict[str, float]:
     """What a finished run of each arm took, in the middle."""
     found: dict[str, list[float]] = {}
     for row in rows:
@@ -36,7 +36,7 @@ def with_left(run: RunView, usual: Mapping[str, float]) -> RunView:
 
 
 def study_left(
-    rows: Sequence[IndexRow], built: Sequence[RunView], planned: Planned,
+    rows: Sequence[RunRow], built: Sequence[RunView], planned: Planned,
     usual: Mapping[str, float],
 ) -> float | None:  # fmt: skip
     """Until the last run ends, if as many go on side by side as now; rough, since arms and evaluations differ."""
@@ -55,5 +55,5 @@ def study_left(
     return max(longest, work / len(running))
 
 
-def _steps(planned: Planned, row: IndexRow) -> int:
+def _steps(planned: Planned, row: RunRow) -> int:
     return int(planned.get((row.arm, row.seed), {}).get("steps") or 0)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fairtune.core.files import as_number
-from fairtune.ledger.index import CLOSED, IndexRow
-from fairtune.ledger.live_runs import LiveRuns
-from fairtune.ledger.run_progress import RunProgress
+from fairtune.ledger.progress import RunProgress
+from fairtune.ledger.scan import CLOSED, LedgerScan, RunRow
 from fairtune.ledger.seals import DAMAGED, FAILED, RUNNING, WAITING
 from fairtune.ledger.worker_signs import WorkerSign
 from fairtune.monitor.remaining_time import with_left
@@ -20,11 +19,11 @@ REMEMBERED = 2000
 class RunViews:
     """The views of runs; those of runs that have ended are made once."""
 
-    def __init__(self, live: LiveRuns) -> None:
+    def __init__(self, live: LedgerScan) -> None:
         self._live = live
-        self._ended: dict[tuple[str, str, int], tuple[IndexRow, RunView]] = {}
+        self._ended: dict[tuple[str, str, int], tuple[RunRow, RunView]] = {}
 
-    def view(self, now: StudyMoment, row: IndexRow, position: int) -> RunView:
+    def view(self, now: StudyMoment, row: RunRow, position: int) -> RunView:
         """A run; of one that has ended, what was found before."""
         key = (now.study, row.arm, row.seed)
         kept = self._ended.get(key)
@@ -37,7 +36,7 @@ class RunViews:
             self._ended[key] = row, found
         return found
 
-    def _make(self, now: StudyMoment, row: IndexRow, position: int) -> RunView:
+    def _make(self, now: StudyMoment, row: RunRow, position: int) -> RunView:
         planned, metric = now.planned.get((row.arm, row.seed), {}), metric_of(now.plan)
         steps = planned.get("steps") or None
         begun = row.status not in (WAITING, DAMAGED)

@@ -14,8 +14,7 @@ from fairtune.core.files import stat_of
 from fairtune.core.locks import is_locked
 from fairtune.core.numbers import plural
 from fairtune.core.printable import printable
-from fairtune.ledger.index import CLOSED, IndexRow
-from fairtune.ledger.live_runs import LiveRuns
+from fairtune.ledger.scan import LedgerScan, RunRow
 from fairtune.ledger.seals import DAMAGED, FINISHED, RUNNING, WAITING
 from fairtune.ledger.studies import read_study, study_folder
 from fairtune.ledger.worker_signs import SeenSign
@@ -55,7 +54,6 @@ class StudyBuilder:
 
     Args:
         study: read this one alone.
-        thorough: look at every file of every run at first, for who looks only once.
         judged: whether verdicts are worked out: `beside`, in a thread; `now`, before a view is answered; or `never`.
     """
 
@@ -64,11 +62,10 @@ class StudyBuilder:
         runs: Path,
         study: str | None = None,
         judged: str = "beside",
-        thorough: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.runs = runs
-        self.live = LiveRuns(runs, study, thorough=thorough, clock=clock)
+        self.live = LedgerScan(runs, study, clock=clock)
         self.judge = None if judged == "never" else Judge(runs, threaded=judged == "beside")
         self._plans: dict[str, _Plan] = {}
         self._views = RunViews(self.live)
@@ -173,8 +170,7 @@ class StudyBuilder:
         if study not in self._curves:
             self._curves[study] = KeptCurves()
         rows = [row for row in self.live.rows(study) if row.status not in (WAITING, DAMAGED)]
-        # events of ended runs are read in later looks, some at a time
-        ready = [r for r in rows if r.status not in CLOSED or self.live.is_ready(study, r.arm, r.seed)]
+        ready = [row for row in rows if self.live.is_ready(study, row.arm, row.seed)]  # others come in later looks
         return self._curves[study].view(plan.content, ready, lambda row: self.live.progress(study, row.arm, row.seed))
 
     def run_views(
@@ -211,9 +207,7 @@ class StudyBuilder:
             known = self._plans[study] = _Plan(stamp, read_study(home))
         return known
 
-    def _arms(
-        self, plan: Mapping[str, Any], rows: Sequence[IndexRow], judgement: Judgement | None
-    ) -> Iterable[ArmView]:
+    def _arms(self, plan: Mapping[str, Any], rows: Sequence[RunRow], judgement: Judgement | None) -> Iterable[ArmView]:
         counts: dict[str, Counter[str]] = {arm: Counter() for arm in plan["arms"]}
         for row in rows:
             counts.setdefault(row.arm, Counter())[row.status] += 1

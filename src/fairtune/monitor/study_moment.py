@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fairtune.core.printable import printable
-from fairtune.ledger.index import IndexRow
+from fairtune.ledger.scan import RunRow
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, INTERRUPTED, RUNNING, WAITING
 from fairtune.ledger.worker_signs import SeenSign, WorkerSign
 from fairtune.settings.scales import scale_of
@@ -30,7 +30,7 @@ class StudyMoment:
 
     study: str
     plan: dict[str, Any]
-    rows: list[IndexRow]
+    rows: list[RunRow]
     planned: dict[tuple[str, int], dict[str, Any]]
     signs: list[SeenSign]
     at_work: dict[str, WorkerSign]
@@ -39,15 +39,15 @@ class StudyMoment:
     counts: Counter[str]
 
 
-def begun(row: IndexRow, at_work: Mapping[str, WorkerSign]) -> IndexRow:
+def begun(row: RunRow, at_work: Mapping[str, WorkerSign]) -> RunRow:
     """A run that a worker has been given is under way, also before it has left anything on record."""
-    given = row.status == WAITING and f"{row.arm}/seed-{row.seed}" in at_work
+    given = row.status in (WAITING, INTERRUPTED) and f"{row.arm}/seed-{row.seed}" in at_work
     return replace(row, status=RUNNING) if given else row
 
 
-def listed_runs(rows: Sequence[IndexRow]) -> list[tuple[int, IndexRow]]:
+def listed_runs(rows: Sequence[RunRow]) -> list[tuple[int, RunRow]]:
     """The runs that a view lists, each with its place in the plan: under way, in trouble, the latest that ended, the next."""
-    by_state: dict[str, list[tuple[int, IndexRow]]] = {}
+    by_state: dict[str, list[tuple[int, RunRow]]] = {}
     for place, row in enumerate(rows):
         by_state.setdefault(row.status, []).append((place, row))
     trouble = [*by_state.get(FAILED, []), *by_state.get(DAMAGED, []), *by_state.get(INTERRUPTED, [])]

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from fairtune.core.errors import LedgerError
+from fairtune.ledger.scan import RunRow
 from fairtune.ledger.studies import find_study, study_names
 from fairtune.monitor.study_builder import StudyBuilder
 from fairtune.monitor.study_view import StudyView
@@ -23,6 +24,11 @@ class WatchedStudy:
         self._runs = runs
         self._builder = StudyBuilder(runs, study)
         self._was_read = False
+
+    @property
+    def rows(self) -> list[RunRow]:
+        """Every run of the newest plan, in its order."""
+        return self._builder.live.rows(self.study)
 
     def look(self) -> StudyView:
         """The study as it is now; one that could be read before is taken to be written anew if it cannot be for a while.

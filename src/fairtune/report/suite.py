@@ -19,7 +19,7 @@ from fairtune.analysis.task_means import FEWEST_TASKS, Improvement
 from fairtune.core.files import indented_json
 from fairtune.core.markdown import heading, items, plain, table
 from fairtune.core.numbers import DASH, p_value, plural, significant
-from fairtune.core.printable import LINES, printable, printable_json, with_printable_texts
+from fairtune.core.printable import LINES, capital, printable, printable_json, with_printable_texts
 from fairtune.ledger.run_times import format_seconds
 from fairtune.ledger.suites import suite_folder
 from fairtune.report.html import page_environment
@@ -72,7 +72,7 @@ def title_of(one: MetricOverTasks) -> str:
     scale = scale_of(one.metric)
     lower = ", lower is better" if METRICS[one.metric].lower_is_better else ""
     tasks = plural(len(one.tasks), "task")
-    return f"{scale.title[:1].upper()}{scale.title[1:]}: {tasks} (differences in {one.unit}{lower})"
+    return f"{capital(scale.title)}: {tasks} (differences in {one.unit}{lower})"
 
 
 def summary_cells(one: MetricOverTasks, line: ArmOverTasks) -> list[str]:

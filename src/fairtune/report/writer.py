@@ -102,5 +102,4 @@ def _note_runs(results: Results) -> None:
     """What is kept beside the runs: times in the published form, and that their files were found whole."""
     write_json(results.folder / TIMING, finite(study_timing_json(results)))
     for run in results.runs:
-        if run.state.unnoted:
-            run_state(run.folder, remember=True)
+        run_state(run.folder, remember=True)

@@ -51,28 +51,24 @@ class Band:
 
 
 Figure = float | tuple[float, float]
-_COLUMNS = (("cola", "mcc"), ("sst2", "accuracy"), ("mrpc", "f1"), ("mnli", "accuracy"))
-_TABLE: tuple[tuple[str, tuple[Figure, Figure, Figure, Figure], str, str], ...] = (
-    ("BERT-Tiny", (0.0, 83.2, 81.1, 70.2), "test", BERT_README),
-    ("BERT-Mini", (0.0, 85.9, 81.1, 74.8), "test", BERT_README),
-    ("BERT-Small", (27.8, 89.7, 83.4, 77.6), "test", BERT_README),
-    ("BERT-Medium", (38.0, 89.6, 86.6, 80.0), "test", BERT_README),
-    ("MiniLM-L6-H384", (47.5, 91.5, 88.9, 83.3), "dev", UNILM_README),
-    ("DistilBERT uncased", (51.3, 91.3, 87.5, 82.1), "dev", DISTILLATION_README),
-    (
-        "BERT-base uncased",
-        ((56.3, 58.9), (92.7, 93.2), (87.3, 88.6), (84.5, 84.7)),
-        "dev",
-        f"{UNILM_README}, {DISTILLATION_README}",
-    ),
-    ("BERT-base cased", ((56.5, 59.0), (91.7, 92.3), (87.8, 89.0), (83.8, 83.9)), "dev", EXAMPLES_README),
-)
-"""In hundredths, as published; the columns are `_COLUMNS`."""
-_OTHERS: tuple[tuple[str, str, str, Figure, str, str], ...] = (
-    ("mBERT", "xnli/en", "accuracy", 82.1, "test", DISTILLATION_README),
-    ("mBERT", "xnli/de", "accuracy", (70.9, 72.3), "test", f"{EXAMPLES_README}, {DISTILLATION_README}"),
-    ("DistilmBERT", "xnli/en", "accuracy", 78.2, "test", DISTILLATION_README),
-)
+_OTHER_METRICS = {"cola": "mcc", "mrpc": "f1"}
+"""Of tasks that are not reported by accuracy."""
+_PUBLISHED: tuple[tuple[str, str, str, dict[str, Figure]], ...] = (
+    ("BERT-Tiny", "test", BERT_README, {"cola": 0.0, "sst2": 83.2, "mrpc": 81.1, "mnli": 70.2}),
+    ("BERT-Mini", "test", BERT_README, {"cola": 0.0, "sst2": 85.9, "mrpc": 81.1, "mnli": 74.8}),
+    ("BERT-Small", "test", BERT_README, {"cola": 27.8, "sst2": 89.7, "mrpc": 83.4, "mnli": 77.6}),
+    ("BERT-Medium", "test", BERT_README, {"cola": 38.0, "sst2": 89.6, "mrpc": 86.6, "mnli": 80.0}),
+    ("MiniLM-L6-H384", "dev", UNILM_README, {"cola": 47.5, "sst2": 91.5, "mrpc": 88.9, "mnli": 83.3}),
+    ("DistilBERT uncased", "dev", DISTILLATION_README, {"cola": 51.3, "sst2": 91.3, "mrpc": 87.5, "mnli": 82.1}),
+    ("BERT-base uncased", "dev", f"{UNILM_README}, {DISTILLATION_README}",
+     {"cola": (56.3, 58.9), "sst2": (92.7, 93.2), "mrpc": (87.3, 88.6), "mnli": (84.5, 84.7)}),
+    ("BERT-base cased", "dev", EXAMPLES_README,
+     {"cola": (56.5, 59.0), "sst2": (91.7, 92.3), "mrpc": (87.8, 89.0), "mnli": (83.8, 83.9)}),
+    ("mBERT", "test", DISTILLATION_README, {"xnli/en": 82.1}),
+    ("mBERT", "test", f"{EXAMPLES_README}, {DISTILLATION_README}", {"xnli/de": (70.9, 72.3)}),
+    ("DistilmBERT", "test", DISTILLATION_README, {"xnli/en": 78.2}),
+)  # fmt: skip
+"""In hundredths, as published."""
 _NAMES: dict[str, tuple[str, ...]] = {
     "BERT-Tiny": ("google/bert_uncased_l-2_h-128_a-2", "prajjwal1/bert-tiny"),
     "BERT-Mini": ("google/bert_uncased_l-4_h-256_a-4", "prajjwal1/bert-mini"),
@@ -88,12 +84,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
 """By what a study may call each, in lower case; the part after the slash alone will do."""
 _EMBEDDED = {"minilm", "all-minilm-l6-v2"}
 _SEED_SDS = {
-    ("sst2", "accuracy"): 0.0057,
-    ("mnli", "accuracy"): 0.0016,
-    ("cola", "mcc"): 0.0106,
-    ("mrpc", "accuracy"): 0.0109,
-    ("rte", "accuracy"): 0.0104,
-    ("wnli", "accuracy"): 0.0683,
+    **{("sst2", "accuracy"): 0.0057, ("mnli", "accuracy"): 0.0016, ("cola", "mcc"): 0.0106},
+    **{("mrpc", "accuracy"): 0.0109, ("rte", "accuracy"): 0.0104, ("wnli", "accuracy"): 0.0683},
 }
 """BERT-base cased, 5 runs each, dev; transformers flax README."""
 _SAME_TASK = {"mnli/matched": "mnli"}
@@ -105,36 +97,20 @@ def find_band(model: str, task: str, metric: str) -> Band | None:
     Args:
         model: a hub id, with a revision or without, or the name of a folder.
     """
-    name = model.partition("@")[0].lower()
+    name, task = model.partition("@")[0].lower(), _SAME_TASK.get(task, task)
     short = name.rpartition("/")[2]
-    for known, others in _NAMES.items():
-        if name in others or ("/" not in name and short in {other.rpartition("/")[2] for other in others}):
-            band = _BANDS.get((known, _SAME_TASK.get(task, task), metric))
-            return _with_note(band) if band is not None and short in _EMBEDDED else band
+    for known, split, source, figures in _PUBLISHED:
+        is_it = name in _NAMES[known] or (
+            "/" not in name and short in {one.rpartition("/")[2] for one in _NAMES[known]}
+        )
+        if is_it and task in figures and metric == _OTHER_METRICS.get(task, "accuracy"):
+            figure = figures[task]
+            low, high = (round(end / 100, 4) for end in (figure if isinstance(figure, tuple) else (figure, figure)))
+            note = EMBEDDED_NOTE if short in _EMBEDDED else ""
+            return Band(known, task, metric, low, high, split, source, note)
     return None
 
 
 def known_seed_sd(task: str, metric: str) -> float | None:
     """The standard deviation over seeds that was published for a task, in the metric's own unit; None where none is known."""
     return _SEED_SDS.get((_SAME_TASK.get(task, task), metric))
-
-
-def _with_note(band: Band) -> Band:
-    return Band(band.model, band.task, band.metric, band.low, band.high, band.split, band.source, EMBEDDED_NOTE)
-
-
-def _band(model: str, task: str, metric: str, figure: Figure, split: str, source: str) -> Band:
-    low, high = figure if isinstance(figure, tuple) else (figure, figure)
-    return Band(model, task, metric, round(low / 100, 4), round(high / 100, 4), split, source)
-
-
-def _all_bands() -> list[Band]:
-    found = [_band(*other) for other in _OTHERS]
-    for model, figures, split, source in _TABLE:
-        found += [
-            _band(model, *column, figure, split, source) for column, figure in zip(_COLUMNS, figures, strict=True)
-        ]
-    return found
-
-
-_BANDS = {(band.model, band.task, band.metric): band for band in _all_bands()}

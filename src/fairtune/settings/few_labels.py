@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
 from fairtune.settings.values import MOST_STEPS, Count, Section, Whole
 
@@ -22,14 +21,7 @@ class FewLabels(Section):
     )
 
 
-def _kind(value: Any) -> str:
-    return "<few>" if isinstance(value, dict | FewLabels) else "<count>"
-
-
-Examples = Annotated[
-    Annotated[Whole, Field(ge=2, le=MOST_STEPS), Tag("<count>")] | Annotated[FewLabels, Tag("<few>")],
-    Discriminator(_kind),
-]
+Examples = Annotated[Whole, Field(ge=2, le=MOST_STEPS)] | FewLabels
 """How many training examples are used: a number of them, or a number of each class."""
 
 
@@ -55,8 +47,7 @@ def examples_used(examples: Any, rows: int, classes: int) -> int:
     return rows if asked is None else min(rows, asked)
 
 
-@dataclass(frozen=True)
-class SharedSample:
+class SharedSample(NamedTuple):
     """A training sample that arms share.
 
     Args:
@@ -81,23 +72,21 @@ def shared_samples(by_arm: Mapping[str, Any], rows: int, classes: int) -> tuple[
     """
     alike: dict[SharedSample, list[str]] = {}
     for arm, examples in by_arm.items():
-        alike.setdefault(SharedSample(_text(examples, rows, classes), is_resampled(examples)), []).append(arm)
-    others = len(alike) > 1
+        few, used = few_labels(examples), examples_used(examples, rows, classes)
+        if few is not None:
+            each = f"{few.per_class:,} example{'s' if few.per_class > 1 else ''} per class"
+            owner = "each seed trains on its own" if few.resample else "all seeds train on the same"
+            text = f"{owner} {each} ({classes:,} classes, {used:,} in all)"
+        else:
+            text = f"all seeds train on the same {used:,} of {rows:,} examples" if used < rows else ""
+        alike.setdefault(SharedSample(text, is_resampled(examples)), []).append(arm)
     return tuple(
-        replace(sample, text=f"{sample.text}{f' ({_names(arms)})' if others else ', shared by all arms'}")
+        SharedSample(
+            f"{sample.text}{', shared by all arms' if len(alike) == 1 else f' ({_names(arms)})'}", sample.resampled
+        )
         for sample, arms in alike.items()
         if sample.text
     )
-
-
-def _text(examples: Any, rows: int, classes: int) -> str:
-    few, used = few_labels(examples), examples_used(examples, rows, classes)
-    if few is None:
-        return f"all seeds train on the same {used:,} of {rows:,} examples" if used < rows else ""
-    some = (
-        f"{few.per_class:,} example{'s' if few.per_class > 1 else ''} per class ({classes:,} classes, {used:,} in all)"
-    )
-    return f"each seed trains on its own {some}" if few.resample else f"all seeds train on the same {some}"
 
 
 def _names(arms: Sequence[str]) -> str:

@@ -54,47 +54,21 @@ class Learner:
 LEARNERS: dict[str, Learner] = {
     learner.name: learner
     for learner in (
-        Learner(
-            MAJORITY,
-            "Always the most frequent class of the training examples: what any score has to be read against.",
-            "always saying the most frequent class",
-        ),
-        Learner(
-            "tfidf",
-            "TF-IDF of word and character n-grams with logistic regression: what the words alone give, in seconds.",
-            "word and character n-grams with logistic regression",
-        ),
-        Learner(
-            "naive-bayes",
-            "Multinomial naive Bayes on counts of words and pairs of words: the oldest text classifier, in seconds.",
-            "naive Bayes on counts of words",
-        ),
-        Learner(
-            "linear-probe",
-            "Logistic regression on the mean of the frozen encoder's last states: what the checkpoint knows without training.",
-            "a frozen encoder with logistic regression",
-            encoder=True,
-            settings=(*SAMPLES, "max_length"),
-        ),
-        Learner(
-            "knn-probe",
-            "The nearest training examples by the frozen encoder's states: what the checkpoint's distances give.",
-            "a frozen encoder with its nearest neighbours",
-            encoder=True,
-            settings=(*SAMPLES, "max_length"),
-        ),
-        Learner(
-            SETFIT,
-            "The encoder trained on pairs of examples of the same and of different classes, then a linear head: for few labels.",
-            "an encoder trained on pairs, with a linear head",
-            encoder=True,
-            trained=True,
-            settings=None,
-            epochs=1,
-            step_factor=2.0,
-        ),
+        Learner(MAJORITY, "Always the most frequent class of the training examples: what any score has to be read against.",
+                "always saying the most frequent class"),
+        Learner("tfidf", "TF-IDF of word and character n-grams with logistic regression: what the words alone give, in seconds.",
+                "word and character n-grams with logistic regression"),
+        Learner("naive-bayes", "Multinomial naive Bayes on counts of words and pairs of words: the oldest text classifier, in "
+                "seconds.", "naive Bayes on counts of words"),
+        Learner("linear-probe", "Logistic regression on the mean of the frozen encoder's last states: what the checkpoint knows "
+                "without training.", "a frozen encoder with logistic regression", encoder=True, settings=(*SAMPLES, "max_length")),
+        Learner("knn-probe", "The nearest training examples by the frozen encoder's states: what the checkpoint's distances give.",
+                "a frozen encoder with its nearest neighbours", encoder=True, settings=(*SAMPLES, "max_length")),
+        Learner(SETFIT, "The encoder trained on pairs of examples of the same and of different classes, then a linear head: for "
+                "few labels.", "an encoder trained on pairs, with a linear head", encoder=True, trained=True, settings=None,
+                epochs=1, step_factor=2.0),
     )
-}
+}  # fmt: skip
 """In the order in which they are shown."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,6 @@ from fairtune.settings.score_metrics import ScoredExamples, Weighted
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
-
-
 Formula = Callable[[Floats], Floats]
 
 
@@ -131,22 +129,22 @@ def _accuracy(counts: Floats) -> Floats:
     return np.asarray(np.trace(counts, axis1=-2, axis2=-1) / counts.sum(axis=(-2, -1)))
 
 
-def _hits_by_class(counts: Floats, wholes: Floats) -> Floats:
+def _hits(counts: Floats, wholes: Floats) -> Floats:
     """Right answers of each class as a share of something; 0 of nothing, as in scikit-learn."""
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
     return np.asarray(np.divide(hits, wholes, out=np.zeros_like(wholes), where=wholes > 0))
 
 
-def _f1_by_class(counts: Floats) -> Floats:
-    return _hits_by_class(2 * counts, counts.sum(axis=-1) + counts.sum(axis=-2))
+def _f1(counts: Floats) -> Floats:
+    return _hits(2 * counts, counts.sum(axis=-1) + counts.sum(axis=-2))
 
 
-def _precision_by_class(counts: Floats) -> Floats:
-    return _hits_by_class(counts, counts.sum(axis=-2))
+def _precision(counts: Floats) -> Floats:
+    return _hits(counts, counts.sum(axis=-2))
 
 
-def _recall_by_class(counts: Floats) -> Floats:
-    return _hits_by_class(counts, counts.sum(axis=-1))
+def _recall(counts: Floats) -> Floats:
+    return _hits(counts, counts.sum(axis=-1))
 
 
 def _mcc(counts: Floats) -> Floats:
@@ -158,85 +156,47 @@ def _mcc(counts: Floats) -> Floats:
     return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
 
 
+def _counted(title: str, by_class: Formula, number: int | None = None, **facts: Any) -> Metric:
+    """A metric of predicted classes: one class's figure, or the mean over them."""
+
+    def compute(counts: Floats) -> Floats:
+        found = by_class(counts)
+        return np.asarray(found.mean(axis=-1) if number is None else found[..., number])
+
+    return Metric(title, "classify", False, "percent", compute, two_classes=number is not None, **facts)
+
+
+def _scored(title: str, figure: Callable[[ScoredExamples], Weighted], lower: bool, shown: Any, **facts: Any) -> Metric:
+    return Metric(title, "classify", lower, shown, from_scores=figure, **facts)
+
+
+def _of_text(title: str, figure: Callable[[Sums], Floats], **facts: Any) -> Metric:
+    known: dict[str, Any] = {"lower_is_better": True, "shown": "plain", "bounds": (0.0, math.inf), **facts}
+    return Metric(title, "language_model", from_totals=from_sums(figure), **known)
+
+
 METRICS: dict[str, Metric] = {
-    "accuracy": Metric(
-        "accuracy", "classify", lower_is_better=False, shown="percent",
-        from_totals=_accuracy, hub_name="accuracy",
-    ),
-    "macro_f1": Metric(
-        "macro-F1", "classify", lower_is_better=False, shown="percent",
-        from_totals=lambda counts: np.asarray(_f1_by_class(counts).mean(axis=-1)),
-        hub_name="f1",
-    ),
-    "f1": Metric(
-        "F1", "classify", lower_is_better=False, shown="percent", two_classes=True,
-        from_totals=lambda counts: np.asarray(_f1_by_class(counts)[..., 1]), hub_name="f1", instead="macro_f1",
-    ),
-    "mcc": Metric(
-        "MCC", "classify", lower_is_better=False, shown="x100",
-        from_totals=_mcc, hub_name="matthews_correlation", bounds=(-1.0, 1.0),
-    ),
-    "precision": Metric(
-        "precision", "classify", lower_is_better=False, shown="percent", two_classes=True, instead="macro_precision",
-        from_totals=lambda counts: np.asarray(_precision_by_class(counts)[..., 1]), hub_name="precision",
-    ),
-    "recall": Metric(
-        "recall", "classify", lower_is_better=False, shown="percent", two_classes=True, instead="macro_recall",
-        from_totals=lambda counts: np.asarray(_recall_by_class(counts)[..., 1]), hub_name="recall",
-    ),
-    "specificity": Metric(
-        "specificity", "classify", lower_is_better=False, shown="percent", two_classes=True, instead="macro_recall",
-        from_totals=lambda counts: np.asarray(_recall_by_class(counts)[..., 0]),
-    ),
-    "macro_precision": Metric(
-        "macro-precision", "classify", lower_is_better=False, shown="percent", many_classes=True, instead="precision",
-        from_totals=lambda counts: np.asarray(_precision_by_class(counts).mean(axis=-1)), hub_name="precision",
-    ),
-    "macro_recall": Metric(
-        "macro-recall", "classify", lower_is_better=False, shown="percent", many_classes=True, instead="recall",
-        from_totals=lambda counts: np.asarray(_recall_by_class(counts).mean(axis=-1)), hub_name="recall",
-    ),
-    "roc_auc": Metric(
-        "ROC AUC", "classify", lower_is_better=False, shown="x100",
-        from_scores=score_metrics.roc_auc, hub_name="roc_auc", ranks=True,
-    ),
-    "average_precision": Metric(
-        "average precision", "classify", lower_is_better=False, shown="x100",
-        from_scores=score_metrics.average_precision, ranks=True,
-    ),
-    "log_loss": Metric(
-        "log loss", "classify", lower_is_better=True, shown="plain", unit="nats per example",
-        from_scores=score_metrics.log_loss, bounds=(0.0, math.inf),
-    ),
-    "brier": Metric(
-        "Brier score", "classify", lower_is_better=True, shown="x100",
-        from_scores=score_metrics.brier, hub_name="brier_score",
-    ),
-    "calibration_error": Metric(
-        "calibration error", "classify", lower_is_better=True, shown="percent",
-        from_scores=score_metrics.calibration_error,
-    ),
-    "perplexity": Metric(
-        "perplexity", "language_model", lower_is_better=True, shown="plain", unit="per token", of_tokens=True,
-        from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.tokens)), from_loss=math.exp, bounds=(1.0, math.inf),
-        ratios=True,
-    ),
-    "word_perplexity": Metric(
-        "word perplexity", "language_model", lower_is_better=True, shown="plain",
-        from_totals=from_sums(lambda sums: np.exp(sums.nll / sums.words)), bounds=(1.0, math.inf), ratios=True,
-    ),
-    "bits_per_byte": Metric(
-        "bits per byte", "language_model", lower_is_better=True, shown="plain",
-        from_totals=from_sums(lambda sums: sums.nll / np.log(2) / sums.bytes), bounds=(0.0, math.inf),
-    ),
-    "loss": Metric(
-        "loss", "language_model", lower_is_better=True, shown="plain", unit="nats per token", of_tokens=True,
-        from_totals=from_sums(lambda sums: sums.nll / sums.tokens), from_loss=float, bounds=(0.0, math.inf),
-    ),
-    "token_accuracy": Metric(
-        "token accuracy", "language_model", lower_is_better=False, shown="percent", of_tokens=True,
-        from_totals=from_sums(lambda sums: sums.correct / sums.tokens),
-    ),
+    "accuracy": Metric("accuracy", "classify", False, "percent", _accuracy, hub_name="accuracy"),
+    "macro_f1": _counted("macro-F1", _f1, hub_name="f1"),
+    "f1": _counted("F1", _f1, 1, hub_name="f1", instead="macro_f1"),
+    "mcc": Metric("MCC", "classify", False, "x100", _mcc, hub_name="matthews_correlation", bounds=(-1.0, 1.0)),
+    "precision": _counted("precision", _precision, 1, hub_name="precision", instead="macro_precision"),
+    "recall": _counted("recall", _recall, 1, hub_name="recall", instead="macro_recall"),
+    "specificity": _counted("specificity", _recall, 0, instead="macro_recall"),
+    "macro_precision": _counted("macro-precision", _precision, many_classes=True, hub_name="precision", instead="precision"),
+    "macro_recall": _counted("macro-recall", _recall, many_classes=True, hub_name="recall", instead="recall"),
+    "roc_auc": _scored("ROC AUC", score_metrics.roc_auc, False, "x100", ranks=True, hub_name="roc_auc"),
+    "average_precision": _scored("average precision", score_metrics.average_precision, False, "x100", ranks=True),
+    "log_loss": _scored("log loss", score_metrics.log_loss, True, "plain", unit="nats per example", bounds=(0.0, math.inf)),
+    "brier": _scored("Brier score", score_metrics.brier, True, "x100", hub_name="brier_score"),
+    "calibration_error": _scored("calibration error", score_metrics.calibration_error, True, "percent"),
+    "perplexity": _of_text("perplexity", lambda sums: np.exp(sums.nll / sums.tokens), unit="per token", of_tokens=True,
+                           from_loss=math.exp, bounds=(1.0, math.inf), ratios=True),
+    "word_perplexity": _of_text("word perplexity", lambda sums: np.exp(sums.nll / sums.words), bounds=(1.0, math.inf), ratios=True),
+    "bits_per_byte": _of_text("bits per byte", lambda sums: sums.nll / np.log(2) / sums.bytes),
+    "loss": _of_text("loss", lambda sums: sums.nll / sums.tokens, unit="nats per token", of_tokens=True, from_loss=float),
+    "token_accuracy": _of_text("token accuracy", lambda sums: sums.correct / sums.tokens, of_tokens=True, bounds=(0.0, 1.0),
+                               lower_is_better=False, shown="percent"),
 }  # fmt: skip
 """In the order in which they are shown; the first of each kind is the usual one. A new metric is one entry here."""
 

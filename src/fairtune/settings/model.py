@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
-from fairtune.settings.values import (
-    LONGEST_NAME,
-    Number,
-    Place,
-    Section,
-    Whole,
-)
+from fairtune.settings.values import LONGEST_NAME, Number, Place, Section, Whole
 
-LARGEST_VOCABULARY, LONGEST_CONTEXT = 1_000_000, 131_072
-"""Far beyond what models of a preset's size are trained with."""
+VocabularySize = Annotated[Whole, Field(ge=1, le=1_000_000)]
 
 
 class PresetModel(Section):
@@ -27,11 +20,11 @@ class PresetModel(Section):
         title="a name",
         description="Its name, such as gpt-mini; `fairtune inspect NAME` shows it.",
     )
-    vocab_size: Whole | None = Field(
-        None, ge=1, le=LARGEST_VOCABULARY, description="Rows of its embedding; null takes what the tokenizer needs."
+    vocab_size: VocabularySize | None = Field(
+        None, description="Rows of its embedding; null takes what the tokenizer needs."
     )
     context: Whole | None = Field(
-        None, ge=8, le=LONGEST_CONTEXT, description="Positions, the longest input in tokens; null takes the preset's."
+        None, ge=8, le=131_072, description="Positions, the longest input in tokens; null takes the preset's."
     )
     dropout: Number | None = Field(None, ge=0, lt=1, description="Chance to drop, everywhere; null takes the preset's.")
 
@@ -39,17 +32,9 @@ class PresetModel(Section):
 class TrainedTokenizer(Section):
     """A tokenizer of the study's own: a byte-level BPE."""
 
-    train: Whole = Field(
-        ge=1, le=LARGEST_VOCABULARY, description="Size of the vocabulary that is learned from the training text."
-    )
-
-
-def _tag(value: object) -> str:
-    return "<name>" if isinstance(value, str) else "<fields>"
+    train: VocabularySize = Field(description="Size of the vocabulary that is learned from the training text.")
 
 
 ModelName = Annotated[Place, Field(title="a name, a folder or a hub id")]
-Model = Annotated[Annotated[ModelName, Tag("<name>")] | Annotated[PresetModel, Tag("<fields>")], Discriminator(_tag)]
-Tokenizer = Annotated[
-    Annotated[ModelName, Tag("<name>")] | Annotated[TrainedTokenizer, Tag("<fields>")], Discriminator(_tag)
-]
+Model = ModelName | PresetModel
+Tokenizer = ModelName | TrainedTokenizer

@@ -28,6 +28,7 @@ class ReportedSplit:
 _SPLITS = (
     ReportedSplit("sst2", 872, "development", other="the test set has 1,821: --n 1821"),
     ReportedSplit("mnli", 9_815, "matched development", other="the mismatched one has 9,832: --n 9832"),
+    ReportedSplit("mnli/mismatched", 9_832, "mismatched development"),
     ReportedSplit("cola", 1_043, "development", "mcc"),
     ReportedSplit("mrpc", 408, "development", other="the test set has 1,725: --n 1725"),
     ReportedSplit("qnli", 5_463, "development"),
@@ -39,15 +40,13 @@ _SPLITS = (
     ReportedSplit("ag_news", 7_600, "test"),
     ReportedSplit("titles", 976, "test", other="the held-out half has 488: --n 488"),
 )
-_BY_NAME = {split.task: split for split in _SPLITS}
 
 
 def reported_tasks() -> list[str]:
-    return list(_BY_NAME)
+    return [split.task for split in _SPLITS if "/" not in split.task]
 
 
 def reported_split(task: str) -> ReportedSplit | None:
     """What a task is usually reported on; languages and variants go by the task's first name."""
-    if task == "mnli/mismatched":
-        return ReportedSplit(task, 9_832, "mismatched development")
-    return _BY_NAME.get(task.partition("/")[0])
+    by_name = {split.task: split for split in _SPLITS}
+    return by_name.get(task) or by_name.get(task.partition("/")[0])

@@ -5,18 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairtune.core.numbers import (
-    DASH,
-    MINUS,
-    percent,
-    points,
-)
+from fairtune.core.numbers import DASH, MINUS, percent, points
 from fairtune.settings.metrics import METRICS
 
 DIGITS, MOST_PLACES = 4, 6
 LONGEST = 1e8
 """From here on digits say nothing, and powers of ten are shown."""
-UNITS = {"percent": "%", "x100": "× 100", "plain": ""}
 
 
 @dataclass(frozen=True)
@@ -86,14 +80,8 @@ def scale_of(metric: str) -> Scale:
     facts = METRICS.get(metric)
     if facts is None:
         return Scale(metric, "%", 100, plain=False, lower_is_better=False)
-    plain = facts.shown == "plain"
-    return Scale(
-        facts.title,
-        facts.unit if plain else UNITS[facts.shown],
-        facts.factor,
-        plain,
-        facts.lower_is_better,
-    )
+    unit = {"percent": "%", "x100": "× 100", "plain": facts.unit}[facts.shown]
+    return Scale(facts.title, unit, facts.factor, facts.shown == "plain", facts.lower_is_better)
 
 
 def relative(value: float | None, base: float | None) -> str:

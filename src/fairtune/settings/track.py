@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field
-from pydantic_core import PydanticCustomError
 
-from fairtune.settings.values import LONGEST_NAME, LONGEST_PATH, Place, Section
+from fairtune.settings.values import LONGEST_NAME, Place, Section, each_once, listed, refuse
 
-TRACKERS = ("tensorboard", "mlflow", "wandb", "trackio")
+Tracker = Literal["tensorboard", "mlflow", "wandb", "trackio"]
+TRACKERS: tuple[str, ...] = get_args(Tracker)
 ProjectName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, title="a name")]
 
 
@@ -24,7 +24,7 @@ class TensorboardTracker(Section):
 class MlflowTracker(Section):
     """Runs of an MLflow experiment."""
 
-    uri: Annotated[str, Field(min_length=1, max_length=LONGEST_PATH, title="an address")] | None = Field(
+    uri: Annotated[str, Field(min_length=1, title="an address")] | None = Field(
         None,
         description="MLflow's tracking URI: a server, or a database such as sqlite:///mlflow.db; null is MLflow's own choice.",
     )
@@ -50,12 +50,9 @@ class TrackioTracker(Section):
 
 def _as_sections(value: Any) -> Any:
     """Names of trackers as sections that are as they come."""
-    names = [value] if isinstance(value, str) else value
-    if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
-        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        if twice or not names:
-            raise PydanticCustomError("trackers", "not a list of different trackers")
-        return {name: {} for name in names}
+    names = listed(value)
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        return {name: {} for name in each_once(tuple(names))} or refuse()
     return {name: {} if own is None else own for name, own in value.items()} if isinstance(value, dict) else value
 
 
@@ -80,11 +77,7 @@ class Track(Section):
         return found
 
 
-Tracked = Annotated[Track, BeforeValidator(_as_sections)]
-
-
-def add_tracker_names(schema: dict[str, Any]) -> None:
-    """Put the forms of `track` that name trackers alone into the JSON schema of a study."""
-    name = {"type": "string", "enum": list(TRACKERS)}
-    names = {"type": "array", "items": name, "minItems": 1, "uniqueItems": True, "title": "a list of trackers"}
-    schema["properties"]["track"]["anyOf"][:0] = [names, name]
+_Names = Annotated[
+    list[Tracker], Field(min_length=1, title="a list of trackers", json_schema_extra={"uniqueItems": True})
+]
+Tracked = Annotated[Track, BeforeValidator(_as_sections, _Names | Tracker | Track)]

@@ -54,19 +54,21 @@ def choices(fragment: Fragment) -> list[Fragment]:
     return [*fragment.get("anyOf", ()), *fragment.get("oneOf", ())]
 
 
-def alternatives(fragment: Fragment) -> Iterator[Fragment]:
-    """The fragment itself, and whatever it allows one of."""
+def options(fragment: Fragment) -> Iterator[Fragment]:
+    """What a fragment allows one of, however deep; itself where it is no choice, or says in its title what it allows."""
     fragment = resolved(fragment)
-    yield fragment
-    for option in choices(fragment):
-        yield from alternatives(option)
+    if _has_own_words(fragment) or not choices(fragment):
+        yield fragment
+    else:
+        for option in choices(fragment):
+            yield from options(option)
 
 
 def fragment_at(path: Path) -> Fragment | None:
     """The part of the schema that rules the value at a path, or None where the schema has no such place."""
     current: Fragment | None = schema_root()
     for part in path:
-        current = next((found for option in alternatives(current or {}) if (found := _inside(option, part))), None)
+        current = next((found for option in options(current or {}) if (found := _inside(option, part))), None)
     return None if current is None else resolved(current)
 
 
@@ -86,9 +88,9 @@ def allowed_text(fragment: Fragment, far: bool = False) -> str:
     Args:
         far: also name limits that only guard a machine.
     """
-    options = list(_options(fragment))
-    phrases = [_phrase(option, far) for option in options if _literals(option) is None]
-    words = list(dict.fromkeys(word(value) for option in options for value in _literals(option) or ()))
+    parts = list(options(fragment))
+    phrases = [_phrase(part, far) for part in parts if _literals(part) is None]
+    words = list(dict.fromkeys(word(value) for part in parts for value in _literals(part) or ()))
     if not phrases:
         return _either(words)
     return ", or ".join([*dict.fromkeys(phrases), *([_either([f"`{one}`" for one in words])] if words else [])])
@@ -101,16 +103,6 @@ def word(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _options(fragment: Fragment) -> Iterator[Fragment]:
-    """What a fragment allows one of, however deep."""
-    fragment = resolved(fragment)
-    if _has_own_words(fragment) or not choices(fragment):
-        yield fragment
-    else:
-        for option in choices(fragment):
-            yield from _options(option)
 
 
 def _has_own_words(fragment: Fragment) -> bool:

@@ -122,12 +122,10 @@ def _design(facts: Facts) -> Iterator[Caution]:
     study, metric = facts.full.study, METRICS[facts.full.task.metric]
     confidence, margin = study.compare.confidence, study.compare.margin
     if confidence < LOWEST_CONFIDENCE:
-        yield refusal(
-            "confidence-low",
-            f"compare.confidence is {confidence:g}",
-            f"up to {as_percent(1 - confidence)} of the methods that change nothing would be called better or worse",
-            f"Use 0.95, or at least {LOWEST_CONFIDENCE:g}",
-        )
+        seen = f"compare.confidence is {confidence:g}"
+        why = f"up to {as_percent(1 - confidence)} of the methods that change nothing would be called better or worse"
+        do = f"Use 0.95, or at least {LOWEST_CONFIDENCE:g}"
+        yield refusal("confidence-low", seen, why, do)
     share = float(margin.removesuffix("%")) / 100 if isinstance(margin, str) else margin
     scaled = isinstance(margin, str) or metric.bounds[1] == 1  # a plain number of a loss has no scale
     if share is not None and scaled and share > LARGEST_MARGIN:
@@ -166,12 +164,10 @@ def _reference(facts: Facts) -> Iterator[Caution]:
     base, others = facts.tuned[reference], [own for arm, own in facts.tuned.items() if arm != reference]
     acting = [use.name for use in base.methods if not use.config.idle]
     if acting:
-        yield (warning if reference.lower().startswith("baseline") else note)(
-            "reference-methods",
-            f"{reference}, which the others are compared to, has methods itself ({one_of(acting)})",
-            "it is not the untouched checkpoint, so a difference may be its loss as well as another arm's gain",
-            "Compare to an arm without methods (`compare: {to: NAME}`), or keep it if this comparison is the question",
-        )
+        seen = f"{reference}, which the others are compared to, has methods itself ({one_of(acting)})"
+        why = "it is not the untouched checkpoint, so a difference may be its loss as well as another arm's gain"
+        do = "Compare to an arm without methods (`compare: {to: NAME}`), or keep it if this comparison is the question"
+        yield (warning if reference.lower().startswith("baseline") else note)("reference-methods", seen, why, do)
     if not any(own.methods for own in others) or any(own.settings == base.settings for own in others):
         return  # arms without methods are meant to compare settings
     shared = {
@@ -211,21 +207,12 @@ def _no_control(facts: Facts) -> Iterator[Caution]:
         yield warning("no-control", f"{_listed(found)}: {seen}", why, add)
 
 
-LACKING = {
-    "no-freezing-control": (
-        "Q and K get new weights and are frozen, and no arm of the same settings freezes the {} ones",
-        "what freezing does and what the new weights do cannot be told apart",
-    ),
-    "no-observer": (
-        "BP-SOM has a head of its own, and no arm has that head with a map that only watches",
-        "what the head does and what the map does cannot be told apart",
-    ),
-}
-
-
 def _lacking(facts: Facts) -> Iterator[Caution]:
     """New weights that are frozen, and maps that act, where no other arm has the one without the other."""
-    lacking = []
+    lacking, study = [], facts.full.study
+    kept = "drawn" if facts.full.model.preset is not None else "pretrained"
+    freezing = f"Q and K get new weights and are frozen, and no arm of the same settings freezes the {kept} ones"
+    observing = "BP-SOM has a head of its own, and no arm has that head with a map that only watches"
     for arm, own in facts.tuned.items():
         alike = [use for one in facts.tuned.values() if one.settings == own.settings for use in one.methods]
         frozen = [use.config.model_dump(mode="json") for use in alike if use.name == QK]
@@ -239,16 +226,17 @@ def _lacking(facts: Facts) -> Iterator[Caution]:
                     usual = {"layers": "all", "parts": ["q", "k"]}
                     given = {key: value for key, value in parts.items() if value != usual[key]}
                     name = FREEZE if FREEZE not in facts.tuned else f"{FREEZE}-for-{arm}"
-                    line = arm_line(facts.full.study, arm, name, [{QK: {"init": "keep", **given}}])
-                    lacking.append((("no-freezing-control", line), arm))
-            if use.name == BPSOM and not use.config.idle and not any(o.config.control_for(use.config) for o in alike):
-                watching = {**use.config.model_dump(exclude_unset=True, include={"hidden"}), "alpha": 0, "prune": None}
-                line = arm_line(facts.full.study, arm, f"{BPSOM}-observer", [{BPSOM: watching}])
-                lacking.append((("no-observer", line), arm))
-    kept = "drawn" if facts.full.model.preset is not None else "pretrained"
-    for (code, line), found in sorted(_grouped(lacking).items(), key=lambda one: one[0][0]):
-        seen, why = LACKING[code]
-        yield warning(code, f"{_listed(found)}: {seen.format(kept)}", why, f"Add the arm `{line}`")
+                    line = arm_line(study, arm, name, [{QK: {"init": "keep", **given}}])
+                    both = "freezing does and what the new weights do"
+                    lacking.append((("no-freezing-control", freezing, both, line), arm))
+            watched = use.name == BPSOM and any(one.config.control_for(use.config) for one in alike)
+            if use.name == BPSOM and not use.config.idle and not watched:
+                hidden = use.config.model_dump(exclude_unset=True, include={"hidden"})
+                line = arm_line(study, arm, f"{BPSOM}-observer", [{BPSOM: {**hidden, "alpha": 0, "prune": None}}])
+                lacking.append((("no-observer", observing, "the head does and what the map does", line), arm))
+    for (code, seen, both, line), found in sorted(_grouped(lacking).items(), key=lambda one: one[0][0]):
+        why = f"what {both} cannot be told apart"
+        yield warning(code, f"{_listed(found)}: {seen}", why, f"Add the arm `{line}`")
 
 
 UNEQUAL = (
@@ -295,20 +283,16 @@ def _arms(facts: Facts) -> Iterator[Caution]:
     """Arms of the same runs, and choices that all or some arms make."""
     for group in _alike(facts.arms):
         if len(group) > 1:
-            yield note(
-                "same-runs",
-                f"{_listed(group)} have the same settings and methods",
-                "with the same seeds they train to the same bits, which shows nothing about the luck of seeds",
-                "Keep one, and set `aa: true` for a copy of the reference with other random numbers",
-            )
+            seen = f"{_listed(group)} have the same settings and methods"
+            why = "with the same seeds they train to the same bits, which shows nothing about the luck of seeds"
+            do = "Keep one, and set `aa: true` for a copy of the reference with other random numbers"
+            yield note("same-runs", seen, why, do)
     attention = {own.settings["attention"] for own in facts.tuned.values()}
     if facts.full.task.kind != LANGUAGE_MODEL and attention == {"bidirectional"}:
-        yield note(
-            "bidirectional",
-            "attention is bidirectional in all arms",
-            "that is not a language model's attention, so nothing here shows how a causal model classifies",
-            "Leave `attention` out for causal arms, or have arms of both kinds",
-        )
+        seen = "attention is bidirectional in all arms"
+        why = "that is not a language model's attention, so nothing here shows how a causal model classifies"
+        do = "Leave `attention` out for causal arms, or have arms of both kinds"
+        yield note("bidirectional", seen, why, do)
     tune = facts.full.study.tune
     acting = {arm: [use.name for use in own.methods if not use.config.idle] for arm, own in facts.tuned.items()}
     own_fields = [(tuple(tune.own(methods)), arm) for arm, methods in acting.items()] if tune is not None else []
@@ -322,12 +306,10 @@ def _arms(facts: Facts) -> Iterator[Caution]:
                 "Report it as extra tuning, or take it out of the space",
             )
     if loose := [arm for arm, own in facts.tuned.items() if own.settings["deterministic"] is False]:
-        yield note(
-            "not-deterministic",
-            f"deterministic is false in {one_of(loose)}",
-            "on a GPU the same seed may then give other last bits each time, also when a run was stopped and goes on",
-            "Leave it out where runs must be repeated to the bit",
-        )
+        seen = f"deterministic is false in {one_of(loose)}"
+        why = "on a GPU the same seed may then give other last bits each time, also when a run was stopped and goes on"
+        do = "Leave it out where runs must be repeated to the bit"
+        yield note("not-deterministic", seen, why, do)
 
 
 def _training(facts: Facts) -> Iterator[Caution]:
@@ -392,12 +374,10 @@ def _lengths(full: FullStudy, arms: Arms, words: TokenizerFolder) -> Iterator[Ca
         whole = [arm for arm in group if lengths[arm] >= longest]
         if len({lengths[arm] for arm in whole}) > 1:
             values = _listed([f"{lengths[arm]}" for arm in whole])
-            yield warning(
-                "same-lengths",
-                f"{_listed(whole)}: max_length {values}, and the longest of {counted} has {longest} tokens",
-                "they differ in nothing else and cut none of these texts, so they are the same runs twice",
-                f"Compare lengths below {longest}, or keep one of them",
-            )
+            seen = f"{_listed(whole)}: max_length {values}, and the longest of {counted} has {longest} tokens"
+            why = "they differ in nothing else and cut none of these texts, so they are the same runs twice"
+            do = f"Compare lengths below {longest}, or keep one of them"
+            yield warning("same-lengths", seen, why, do)
 
 
 def _small_budget(facts: Facts) -> Iterator[Caution]:
@@ -412,26 +392,14 @@ def _small_budget(facts: Facts) -> Iterator[Caution]:
     if used >= FULL_BUDGET * rows and passes >= 1:
         return
     seen = f"{used:,} of {rows:,} training examples" if used < FULL_BUDGET * rows else f"{passes:.2g} of an epoch"
-    yield note(
-        "small-budget",
-        f"{reference} trains on {seen}",
-        f"the published {band} was reached with all of them, so a lower score says nothing against this baseline",
-        "Compare the arms with each other, not with published figures; or train on everything for at least one epoch",
-    )
+    seen = f"{reference} trains on {seen}"
+    why = f"the published {band} was reached with all of them, so a lower score says nothing against this baseline"
+    do = "Compare the arms with each other, not with published figures; or train on everything for at least one epoch"
+    yield note("small-budget", seen, why, do)
 
 
-RULES: tuple[Callable[[Facts], Iterator[Caution]], ...] = (
-    _overlap,
-    _design,
-    _reference,
-    _no_control,
-    _lacking,
-    _unequal,
-    _arms,
-    _training,
-    _texts,
-    _small_budget,
-)
+RULES: tuple[Callable[[Facts], Iterator[Caution]], ...]
+RULES = (_overlap, _design, _reference, _no_control, _lacking, _unequal, _arms, _training, _texts, _small_budget)
 
 
 def _alike(arms: Arms, *but: str) -> list[list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fairtune.core.errors import FairtuneError, nearest
-from fairtune.study.allowed import Fragment, allowed_text, alternatives, resolved, schema_root, word
+from fairtune.study.allowed import Fragment, allowed_text, options, resolved, schema_root, word
 from fairtune.study.field_examples import EXAMPLES, OTHER_NAMES
 
 
@@ -121,10 +121,9 @@ def _below(fragment: Fragment, prefix: str) -> Iterator[FieldDoc]:
             yield from _arm(part["description"])
             continue
         is_list = path == "claims"  # its entries have fields of their own
-        options = [resolved(part["items"])] if is_list else list(alternatives(part))
-        nested = [option for option in options if option.get("properties")]
-        one_of_kinds = is_list or any("oneOf" in option for option in options)
-        allowed = allowed_text(part) if one_of_kinds or not nested else ""
+        kinds = [one for one in options(part["items"] if is_list else part) if one.get("type") != "null"]
+        nested = [kind for kind in kinds if kind.get("properties")]
+        allowed = allowed_text(part) if is_list or len(kinds) > 1 or not nested else ""
         default = "required" if name in fragment.get("required", ()) else _default(part, bool(nested))
         yield _doc(path, allowed, default, part.get("description", ""))
         if path == "tune.budget":

@@ -57,8 +57,8 @@ def absences(data: Mapping[str, Any], base: FilePath) -> Iterator[Fault]:
     for field in ("task", "train_on"):
         wanted = ALIASES.get(name, name) if isinstance(name := data.get(field), str) else None
         found = next((task for task in descriptions() if task.name == wanted), None) if wanted else None
-        if found is not None and found.availability.missing and not _is_kept(found.name):
-            yield (field,), f"'{name}': {'; '.join(found.availability.missing).removesuffix('.')}."
+        if found is not None and found.missing and not _is_kept(found.name):
+            yield (field,), f"'{name}': {found.missing.removesuffix('.')}."
     if not any(input_problems(data, base)):
         yield from _models(data, base, require_here)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
-from typing import Any
+from collections.abc import Sized
 
 from pydantic_core import ErrorDetails
 
 from fairtune.core.errors import nearest, one_of, shown
 from fairtune.settings.values import LONGEST_NAME, RESERVED
-from fairtune.study.allowed import allowed_text, alternatives, choices, fragment_at
+from fairtune.study.allowed import allowed_text, choices, fragment_at, options
 from fairtune.study.fields import nearest_field
 from fairtune.study.problems import MOST_SHOWN, Problem
 from fairtune.study.source import Written
@@ -26,25 +25,33 @@ def problems_of(errors: list[ErrorDetails], written: Written) -> list[Problem]:
 
     A list is not too short because its entries are wrong.
     """
-    kept: dict[object, tuple[Path, ErrorDetails]] = {}
+    groups: dict[object, list[tuple[Path, ErrorDetails]]] = {}
     for number, error in enumerate(errors[: 10 * MOST_SHOWN]):
         path, choice = _place(error)
-        key = number if choice is None else choice
-        if key not in kept or len(path) < len(kept[key][0]):
-            kept[key] = (path, error)
-    inside = {path[:length] for path, _ in kept.values() for length in range(len(path))}
-    real = [(path, error) for path, error in kept.values() if error["type"] != "too_short" or path not in inside]
+        groups.setdefault(number if choice is None else choice, []).append((path, error))
+    kept = [one for group in groups.values() for one in _fitting(group)]
+    inside = {path[:length] for path, _ in kept for length in range(len(path))}
+    real = [(path, error) for path, error in kept if error["type"] != "too_short" or path not in inside]
     found = [written.problem(path, _message(path, error)) for path, error in real[:MOST_SHOWN]]
     if len(kept) > MOST_SHOWN:
         found.append(Problem(written.label, "", f"and more; only the first {MOST_SHOWN} problems are listed"))
     return found
 
 
+def _fitting(group: list[tuple[Path, ErrorDetails]]) -> list[tuple[Path, ErrorDetails]]:
+    """The errors of a value with alternatives that are reported: of a mapping, those of the alternative that is one."""
+    first = min(group, key=lambda one: len(one[0]))
+    if not isinstance(first[1]["input"], dict):
+        return [first]
+    own = [one for one in group if len(one[0]) > len(first[0]) or not one[1]["type"].endswith("_type")]
+    return own or [first]
+
+
 def _place(error: ErrorDetails) -> tuple[Path, Path | None]:
     """Where in the file an error is, and the place with alternatives that it is below, if any."""
     path: Path = ()
     choice: Path | None = None
-    loc = [part for part in error["loc"] if part != "[key]" and not str(part).startswith("<")]
+    loc = [part for part in error["loc"] if part != "[key]"]
     for position, part in enumerate(loc):
         is_unknown_key = error["type"] == "extra_forbidden" and position == len(loc) - 1
         is_alternative = isinstance(part, str) and choices(fragment_at(path) or {}) and not fragment_at((*path, part))
@@ -79,14 +86,12 @@ def _message(path: Path, error: ErrorDetails) -> str:
         return f"is empty; at least one is needed. {help}".strip()
     if error["loc"] and error["loc"][-1] == "[key]":
         return f"found {shown(path[-1])}; allowed: {NAME_RULE}."
-    words = [value for one in alternatives(fragment or {}) for value in (*one.get("enum", ()), one.get("const"))]
+    words = [value for one in options(fragment or {}) for value in (*one.get("enum", ()), one.get("const"))]
     hint = nearest(found, words) if isinstance(found, str) else ""
-    return f"found {shown(found)}; allowed: {allowed_text(fragment, far=True) if fragment else error['msg']}.{hint} {help}".strip()
+    allowed = allowed_text(fragment, far=True) if fragment else error["msg"]
+    return f"found {shown(found)}; allowed: {allowed}.{hint} {help}".strip()
 
 
 def _keys(path: Path) -> list[str]:
     """The keys that a place may have."""
-    found: Mapping[str, Any] = {}
-    for option in alternatives(fragment_at(path) or {}):
-        found = {**found, **option.get("properties", {})}
-    return list(found)
+    return list(dict.fromkeys(key for one in options(fragment_at(path) or {}) for key in one.get("properties", ())))

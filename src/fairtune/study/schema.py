@@ -6,12 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
-    Discriminator,
     Field,
     PlainValidator,
-    Strict,
+    StrictBool,
     StringConstraints,
-    Tag,
     WithJsonSchema,
     create_model,
 )
@@ -36,7 +34,7 @@ from fairtune.settings.sections import (
     is_nullable,
     optional_fields,
 )
-from fairtune.settings.track import Tracked, add_tracker_names
+from fairtune.settings.track import Tracked
 from fairtune.settings.tune import Tune
 from fairtune.settings.values import (
     LONGEST_NAME,
@@ -92,21 +90,11 @@ class _ArmBase(Section):
 Arm = create_model("Arm", __base__=_ArmBase, __doc__=_ArmBase.__doc__, **optional_fields(Train))
 
 
-def _task_tag(value: Any) -> str:
-    return "<name>" if isinstance(value, str) else "<files>"
-
-
-def _time_tag(value: Any) -> str:
-    return "<section>" if isinstance(value, dict | Timing) else "<switch>"
-
-
 class Study(Section):
     """A study: task x model x arms x seeds."""
 
     study: Name = Field(description="Name of the study; its runs are kept under this name.")
-    task: Annotated[
-        Annotated[TaskName, Tag("<name>")] | Annotated[FileTask, Tag("<files>")], Discriminator(_task_tag)
-    ] = Field(description="A task of the catalogue by name, or your own files.")
+    task: TaskName | FileTask = Field(description="A task of the catalogue by name, or your own files.")
     model: Model = Field(
         description="`minilm` (embedded), a folder, a hub id with an optional `@revision`, or a preset that is trained from "
         "scratch, such as gpt-mini."
@@ -182,9 +170,7 @@ class Study(Section):
         "are not part of the plan, so they can be written when the results are known: run the study again, and no run is repeated.",
     )
     execution: Execution = Field(Execution(), description="Where and how runs happen.")
-    time: Annotated[
-        Annotated[bool, Strict(), Tag("<switch>")] | Annotated[Timing, Tag("<section>")], Discriminator(_time_tag)
-    ] = Field(
+    time: StrictBool | Timing = Field(
         False,
         description="Time the arms against each other once their runs are finished, as `fairtune time` does: true, or how long and "
         "how precisely. The report then takes all its times from there.",
@@ -258,5 +244,4 @@ def study_json_schema() -> dict[str, Any]:
     schema["$defs"]["MethodUse"] = methods
     schema["$defs"]["Arm"]["properties"]["methods"]["items"] = {"$ref": "#/$defs/MethodUse"}
     add_named_arms(schema)
-    add_tracker_names(schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "fairtune study"}

@@ -12,7 +12,7 @@ from itertools import chain, product
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.core.plugin_files import ConsentNeeded
@@ -58,10 +58,7 @@ class ListedStudy(Section):
 class ListedTask(Section):
     """One task of a suite."""
 
-    task: Annotated[
-        Annotated[TaskName, Tag("<name>")] | Annotated[FileTask, Tag("<files>")],
-        Discriminator(lambda value: "<name>" if isinstance(value, str) else "<files>"),
-    ] = Field(description="A task of the catalogue by name, or your own files.")
+    task: TaskName | FileTask = Field(description="A task of the catalogue by name, or your own files.")
     name: Name | None = Field(None, description="What its studies are called after; needed for your own files.")
     set: Changes = Field({}, description="Changes to the study for this task alone.")
 
@@ -79,8 +76,7 @@ def _either(name: Any, fields: type[Section]) -> Any:
     """An entry with its fields, or its first field alone."""
     first = next(iter(fields.model_fields))
     return Annotated[
-        Annotated[name, Tag("<name>")] | Annotated[fields, Tag("<fields>")],
-        Discriminator(lambda value: "<name>" if isinstance(value, str) else "<fields>"),
+        name | fields,
         AfterValidator(lambda value: fields.model_validate({first: value}) if isinstance(value, str) else value),
     ]
 
@@ -134,27 +130,19 @@ class SuiteStudy:
         study: as the file, its profile and all changes have it.
         source: what it was read from; `load_checked` and `run_study` take it.
         group: what the suite file says it belongs to.
-        where: the line of the suite file that names it.
     """
 
     study: Study
     source: Written
     group: str | None
-    where: str
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite, read and checked.
-
-    Args:
-        label: what messages call its file.
-        profiles: that the file has.
-    """
+    """A suite, read and checked, with the profiles that its file has."""
 
     name: str
     studies: tuple[SuiteStudy, ...]
-    label: str
     profiles: tuple[str, ...]
 
     @property
@@ -186,7 +174,7 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
     if profile is not None:
         apply_profile(written, profile, "suite")
     suite = _validated(written)
-    problems, found = list[Problem](), dict[str, SuiteStudy]()
+    problems, found, places = list[Problem](), dict[str, SuiteStudy](), dict[str, str]()
     for path, listed, parts in _cells(suite, written):
         where = written.where(path)
         try:
@@ -202,11 +190,12 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
         else:
             group = next((one.group for _, one in parts if isinstance(one, ListedModel)), None)
             key = ", ".join(dotted(one) for one, _ in parts) or dotted(path)
-            found[key] = SuiteStudy(study, own, listed.group if listed and not parts else group, where)
-    problems = problems or [*_cell_problems(found)] or [*_arm_problems(found, written.label)]
+            found[key] = SuiteStudy(study, own, listed.group if listed and not parts else group)
+            places[key] = where
+    problems = problems or [Problem(places.get(key, written.label), key, text) for key, text in _cell_problems(found)]
     if problems:
         raise StudyError(list(dict.fromkeys(problems)))
-    return Suite(suite.suite, tuple(found.values()), written.label, tuple(suite.profiles))
+    return Suite(suite.suite, tuple(found.values()), tuple(suite.profiles))
 
 
 def _validated(written: Written) -> SuiteFile:
@@ -331,38 +320,37 @@ def _change(study: Written, changes: Mapping[str, Any], suite: Written, path: Pa
         take_changes(study, [f"{key}={json.dumps(value)}"], origin=where)
 
 
-def _cell_problems(cells: Mapping[str, SuiteStudy]) -> Iterator[Problem]:
-    """Two studies of one name, two tasks of one name, and a task twice with one model."""
+def _cell_problems(cells: Mapping[str, SuiteStudy]) -> Iterator[tuple[str, str]]:
+    """Studies or tasks of one name, a task twice with one model, different references, and arms that no two studies share."""
     names, files, pairs = dict[str, str](), dict[str, tuple[str, str]](), dict[tuple[str, str], str]()
+    sound = True
     for key, cell in cells.items():
         study, task, model = cell.study, task_name(cell.study), model_name(cell.study)
         own = "" if isinstance(study.task, str) else study.task.train
         other, first = files.setdefault(task, (own, key))
+        message = ""
         if (same := names.setdefault(study.study, key)) != key:
             message = f"the study '{study.study}' is {same} already; studies of one name would share their runs. "
-            yield Problem(cell.where, key, f"{message}Change one with {{file: ..., set: {{study: NAME}}}}")
+            message += "Change one with {file: ..., set: {study: NAME}}"
         elif own != other:
             message = (
                 f"its task is called '{task}' as that of {first}, but has other files; give each task its own `name`"
             )
-            yield Problem(cell.where, key, message)
         elif (same := pairs.setdefault((task, model), key)) != key:
             message = f"{task} with {model} is {same} already; a task counts once with a model; leave out one of them"
-            yield Problem(cell.where, key, message)
-
-
-def _arm_problems(cells: Mapping[str, SuiteStudy], label: str) -> Iterator[Problem]:
-    """Different references, and arms of which no two studies have one."""
+        if message:
+            sound = False
+            yield key, message
     references = {cell.study.compare.to: key for key, cell in reversed(list(cells.items()))}
     others = {key: [arm for arm in cell.study.arms if arm not in references] for key, cell in cells.items()}
-    if len(references) > 1:
+    if sound and len(references) > 1:
         listed = "; ".join(f"{arm} in {key}" for arm, key in reversed(list(references.items())))
         begin = f"the studies are compared to different arms ({listed})"
-        yield Problem(label, "", f"{begin}; one arm must be the reference of all: see `compare.to`")
-    elif len(cells) > 1 and max(Counter(chain(*others.values())).values(), default=0) < 2:
+        yield "", f"{begin}; one arm must be the reference of all: see `compare.to`"
+    elif sound and len(cells) > 1 and max(Counter(chain(*others.values())).values(), default=0) < 2:
         begin = f"no arm but {one_of(references)} is in two studies or more, so there is nothing to say over tasks"
         listed = "; ".join(f"{key}: {one_of(arms)}" for key, arms in others.items())
-        yield Problem(label, "", f"{begin}. Arms are matched by name: {listed}")
+        yield "", f"{begin}. Arms are matched by name: {listed}"
 
 
 def task_name(study: Study) -> str:
@@ -406,7 +394,8 @@ def check_suite(source: StudySource) -> tuple[Suite, list[Problem]]:
                 check_file(alone)
             except StudyError as error:
                 found += error.problems
-            absent |= {one.message: one for one in find_absences(alone)}
+            else:
+                absent |= {one.message: one for one in find_absences(alone)}
         known = {problem.message for problem in problems}
         problems += [Problem(p.where, called + p.path, p.message) for p in found if p.message not in known]
     if problems:

@@ -71,21 +71,15 @@ def setting_cautions(
     usual = "Rates of fine-tuning are 1e-5 to 1e-3"
     for where, rate in dict.fromkeys(found):
         if rate < LOWEST_RATE:
-            yield Caution(
-                "warning",
-                "rate-low",
-                f"{where} {rate:.2g} at its peak, below {LOWEST_RATE:g}",
-                "such steps are smaller than the rounding of most weights, so next to nothing is learned there",
-                f"{usual}; freeze what should not train",
-            )
+            seen = f"{where} {rate:.2g} at its peak, below {LOWEST_RATE:g}"
+            why = "such steps are smaller than the rounding of most weights, so next to nothing is learned there"
+            do = f"{usual}; freeze what should not train"
+            yield Caution("warning", "rate-low", seen, why, do)
         elif rate > HIGHEST_RATE:
-            yield Caution(
-                "warning",
-                "rate-high",
-                f"{where} {rate:.2g} at its peak, above {HIGHEST_RATE:g}",
-                "AdamW moves each weight by about that much in a step, which is more than most weights are, so training diverges",
-                f"{usual}; check for a lost exponent, as in 3 for 3e-5",
-            )
+            seen = f"{where} {rate:.2g} at its peak, above {HIGHEST_RATE:g}"
+            why = "AdamW moves each weight by about that much in a step, which is more than most weights are, so training diverges"
+            do = f"{usual}; check for a lost exponent, as in 3 for 3e-5"
+            yield Caution("warning", "rate-high", seen, why, do)
 
 
 def is_far_above(max_length: int, longest: int) -> bool:
@@ -100,13 +94,10 @@ def length_caution(max_length: int, longest: int, counted: str) -> Caution | Non
     """
     if not is_far_above(max_length, longest):
         return None
-    return Caution(
-        "note",
-        "length-far-above",
-        f"max_length is {max_length:,}, and the longest of {counted} has {longest:,} tokens",
-        "no text is cut, and batches are padded to their own longest text, so any larger value trains the same at the same cost",
-        f"Leave it, or set `max_length: {longest}`; a comparison of lengths needs some below that",
-    )
+    seen = f"max_length is {max_length:,}, and the longest of {counted} has {longest:,} tokens"
+    why = "no text is cut, and batches are padded to their own longest text, so any larger value trains the same at the same cost"
+    do = f"Leave it, or set `max_length: {longest}`; a comparison of lengths needs some below that"
+    return Caution("note", "length-far-above", seen, why, do)
 
 
 def language_caution(

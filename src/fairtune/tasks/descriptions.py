@@ -45,7 +45,7 @@ class Availability:
     """
 
     source: str
-    missing: tuple[str, ...] = ()
+    missing: str = ""
     rows: dict[str, int] = field(default_factory=dict)
     local: bool = True
 
@@ -54,25 +54,24 @@ def find_availability(task: Definition) -> Availability:
     """Where a published task would be read here."""
     places, folder = task.places(), mirror_folder()
     if task.data.package or task is TITLES:
-        source, reason = (str(task.data), _no_package(task.data)) if task.data.package else (MADE, no_titles())
-        here = {} if reason else {role: data.rows[split] for role, (data, split) in places.items()}
-        return Availability(source, (reason,) if reason else (), here)
+        source, missing = (str(task.data), _no_package(task.data)) if task.data.package else (MADE, no_titles())
+        here = {} if missing else {role: data.rows[split] for role, (data, split) in places.items()}
+        return Availability(source, missing or "", here)
     if folder is not None and not folder.is_dir():
-        return Availability(LOCAL_MIRROR, (f"{MIRROR} is {folder}, which is not a folder; fix or unset it",))
+        return Availability(LOCAL_MIRROR, f"{MIRROR} is {folder}, which is not a folder; fix or unset it")
     if folder is not None and (folder / task.data.folder).is_dir():
         lacking = one_of(file for file in wanted_files(task) if not (folder / file).is_file())
-        reason = f"the mirror lacks {lacking}; add it, or unset {MIRROR} to use the hub"
+        missing = f"the mirror lacks {lacking}; add it, or unset {MIRROR} to use the hub" if lacking else ""
         counted = {role: counted_rows(folder / mirror_file(*place)) for role, place in places.items()}
-        return Availability(LOCAL_MIRROR, (reason,) if lacking else (), _known(counted))
+        return Availability(LOCAL_MIRROR, missing, _known(counted))
     sets = {data for data, _ in places.values()}
     commits = " and ".join(f"{d.repository} at {d.revision[:8]}" for d in sorted(sets, key=lambda d: d.folder))
     if all(_hub_info(data).is_file() for data in sets):
         rows = _known({role: _cached_rows(data, split) for role, (data, split) in places.items()})
-        return Availability(f"{HUB_CACHE}, {commits}", (), rows, local=len(rows) == len(places))
+        return Availability(f"{HUB_CACHE}, {commits}", "", rows, local=len(rows) == len(places))
     offline = one_of(forbidding())
-    ways = f"set {MIRROR} to a folder that has it, or unset {offline}"
-    reason = f"no local mirror has it, and {offline} forbids the hub; {ways}"
-    return Availability(f"{HUB}, {commits}, whose rows these are", (reason,) if offline else (), local=False)
+    missing = f"no local mirror has it, and {offline} forbids the hub; set {MIRROR} to a folder that has it, or unset {offline}"
+    return Availability(f"{HUB}, {commits}, whose rows these are", missing if offline else "", local=False)
 
 
 def _no_package(data: DataSet) -> str | None:
@@ -147,6 +146,8 @@ class Description:
         uses: what trains, what selects (`validation`) and what is reported (`test`).
         address: the data sets on the hub, each with its config and commit.
         files: where a mirror keeps the task.
+        source: what would be read here.
+        missing: what stands in the way; nothing if the task can be loaded.
         remark: what else a user must know of the splits.
     """
 
@@ -161,7 +162,8 @@ class Description:
     licence: str
     address: tuple[str, ...]
     files: tuple[str, ...]
-    availability: Availability
+    source: str
+    missing: str
     remark: str = ""
 
     @property
@@ -176,9 +178,7 @@ class Description:
         facts = asdict(self)
         for use in facts["uses"].values():
             del use["local"]
-        found = facts.pop("availability")
-        facts["classes"] = len(self.labels) or None
-        return {**facts, "source": found["source"], "missing": list(found["missing"])}
+        return {**facts, "classes": len(self.labels) or None, "missing": [self.missing] if self.missing else []}
 
 
 def descriptions() -> list[Description]:
@@ -218,7 +218,8 @@ def _published(task: Definition) -> Description:
         licence=licence,
         address=tuple(dict.fromkeys(f"{one.repository}, config {one.config}, commit {one.revision}" for one in hub)),
         files=tuple(files.values()),
-        availability=found,
+        source=found.source,
+        missing=found.missing,
         remark="; ".join([*remarks, *filter(None, [task.remark])]),
     )
 
@@ -260,10 +261,8 @@ def _registered(task: RegisteredTask) -> Description:
         licence=task.licence,
         address=(),
         files=(),
-        availability=Availability(
-            one_of(dict.fromkeys(map(task.called, task.given))),
-            (f"there is no {one_of(lacking)}",) if lacking else (),
-        ),
+        source=one_of(dict.fromkeys(map(task.called, task.given))),
+        missing=f"there is no {one_of(lacking)}" if lacking else "",
         remark="added by a plug-in",
     )
 

@@ -16,7 +16,7 @@ from fairtune.ledger.predictions import TextScores
 from fairtune.methods.base import Batch, Method, TrainingData
 from fairtune.settings.metrics import text_metrics
 from fairtune.tasks.tokens.blocks import TokenBlocks
-from fairtune.tasks.tokens.encoded_splits import Indices, fixed_order
+from fairtune.tasks.tokens.encoded_splits import Indices
 from fairtune.training.objectives import Evaluation, scoring
 
 Span = tuple[int, int]
@@ -70,7 +70,8 @@ class LanguageModelling:
 
     def passing(self, device: torch.device) -> Iterator[Batch]:
         most = max(1, TOKENS_PER_BATCH.get(device.type, MANY_TOKENS) // self.length)
-        return (self.batch(rows, device) for rows in fixed_order(len(self), most))
+        rows = np.arange(len(self))
+        return (self.batch(rows[start : start + most], device) for start in range(0, len(rows), most))
 
     def sizes(self, rows: Indices) -> tuple[int, int]:
         return len(rows) * self.length, 0

@@ -16,7 +16,7 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.core.errors import DataError
-from fairtune.core.printable import printable
+from fairtune.core.printable import clip, printable
 from fairtune.tasks.titles import KINDS, MadeTitle, make_titles, read_titles
 from fairtune.tasks.titles.files import check_target, write_made
 from fairtune.tasks.titles.made_titles import CORRECT, ROWS
@@ -89,7 +89,7 @@ def make(
     table.add_column("rows", justify="right")
     table.add_column("example")
     for name, count in counts.items():
-        table.add_row(Text(name), f"{count:,}", Text(_short(printable(examples.get(name, "")))))
+        table.add_row(Text(name), f"{count:,}", Text(clip(printable(examples.get(name, "")), SHOWN)))
     console().print(table)
     console().print(Text(f"{out}: {len(made):,} rows, from {len(titles):,} titles, seed {seed}"), soft_wrap=True)
 
@@ -112,7 +112,3 @@ def _summary(made: list[MadeTitle]) -> tuple[dict[str, int], dict[str, str]]:
         counts[row.kind] += 1
         examples.setdefault(row.kind, row.title)
     return counts, examples
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

@@ -27,7 +27,7 @@ from fairtune.execution.executors.remote import (
 )
 from fairtune.execution.executors.slots import CPU
 from fairtune.execution.executors.specs import Block
-from fairtune.ledger.node import NODE
+from fairtune.ledger.environment import NODE
 from fairtune.settings.execution import Execution
 from fairtune.study.run_spec import RunSpec
 

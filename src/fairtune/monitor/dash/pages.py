@@ -10,7 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fairtune.core.numbers import DASH, low_to_high
-from fairtune.core.printable import with_printable_texts
+from fairtune.core.printable import capital, clip, with_printable_texts
 from fairtune.monitor.study_view import StudyView
 from fairtune.monitor.time_left import duration_text
 from fairtune.report.figures.palette import ARMS
@@ -29,7 +29,7 @@ def make_formats(metric: str | None) -> dict[str, Any]:
     scale = scale_of(metric or "")
     return {
         "title": scale.title if metric else "score",
-        "heading": scale.heading[:1].upper() + scale.heading[1:] if metric else "Score",
+        "heading": capital(scale.heading) if metric else "Score",
         "unit": scale.unit,
         "factor": scale.factor,
         "plain": scale.plain,
@@ -61,10 +61,6 @@ def render_problem(text: str) -> str:
     return _render("problem", text=with_printable_texts(text))
 
 
-def clip(text: str, longest: int = LONGEST_SHOWN) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
 def tell_counts(counts: Mapping[str, int] | None) -> str:
     """Runs by state: `6 finished, 2 running, 7 waiting`."""
     found = [(state, (counts or {}).get(state, 0)) for state in STATES]
@@ -81,7 +77,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(clip=clip, quoted=lambda text: quote(text, safe=""))
+    made.filters.update(
+        clip=lambda text, most=LONGEST_SHOWN: clip(text, most), quoted=lambda text: quote(text, safe="")
+    )
     made.globals.update(dash=DASH, low_to_high=low_to_high, duration_text=duration_text, tell_counts=tell_counts)
     return made
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtune.ledger.event_tail import EventTail
-from fairtune.ledger.events import SAMPLE
-from fairtune.ledger.run_progress import ABOUT
+from fairtune.ledger.events import SAMPLE, EventTail
+from fairtune.ledger.progress import ABOUT
 from fairtune.monitor.trackers.rows import TrackedPoint
 
 MOST = 1000
@@ -63,14 +62,11 @@ class CurveReader:
         Args:
             ended: nothing more is to come for now.
         """
-        while True:
-            events = self._tail.read()
-            if self._tail.restarted:
-                self._open.clear()
-            for event in events:
-                self._note(event)
-            if not self._tail.behind:
-                break
+        events = self._tail.read()
+        if self._tail.restarted:
+            self._open.clear()
+        for event in events:
+            self._note(event)
         ready = sorted(place for place in self._open if ended or place < self.last)
         points = [found for place in ready if (found := self._open.pop(place).point()).step > self._given]
         self._given = max([self._given, *(point.step for point in points)])

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairtune.core.files import read_json, read_sealed
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.index import IndexRow
+from fairtune.ledger.scan import RunRow
 from fairtune.ledger.seals import DAMAGED, FINISHED
 from fairtune.ledger.studies import TIME, read_plans
 from fairtune.monitor.study_view import ArmView, StudyView
@@ -145,7 +145,7 @@ def _verdict(arm: ArmView, peeking: str) -> str:
     return f"{arm.word or 'no verdict yet'}{by}{f' ({peeking})' if peeking else ''}"
 
 
-def tracked_run(study: str, identity: str, row: IndexRow, planned: Mapping[str, Any], folder: RunFolder) -> TrackedRow:
+def tracked_run(study: str, identity: str, row: RunRow, planned: Mapping[str, Any], folder: RunFolder) -> TrackedRow:
     """The row of a run that has begun, without its curves."""
     result = (read_json(folder.result) or {}) if row.status == FINISHED else {}
     splits = result.get("metrics")

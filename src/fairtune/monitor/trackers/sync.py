@@ -15,7 +15,7 @@ from typing import Any
 from fairtune.core.files import stat_of
 from fairtune.core.numbers import plural
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.index import IndexRow
+from fairtune.ledger.scan import RunRow
 from fairtune.ledger.seals import DAMAGED, RUNNING, WAITING
 from fairtune.ledger.studies import read_study, require_study, run_folder, study_folder
 from fairtune.monitor.judgement import ENDED
@@ -57,7 +57,7 @@ class _Snapshot:
     """A study at one moment, for all trackers."""
 
     view: StudyView
-    rows: list[IndexRow]
+    rows: list[RunRow]
     planned: dict[tuple[str, int], dict[str, Any]]
     study: TrackedStudy
     arms: tuple[TrackedRow, ...]
@@ -81,9 +81,7 @@ class StudySource:
         Raises:
             LedgerError: it cannot be read, or is gone.
         """
-        self.builder.tick()
-        while self.builder.live.reading < 1:
-            self.builder.tick()
+        self.builder.live.read_all()
         plan, view = self._newest_plan(), self.builder.view(self.study)
         rows, identity = self.builder.live.rows(self.study), identity_of(self.home, plan)
         ended = sum(row.status in ENDED for row in rows)
@@ -101,7 +99,7 @@ class StudySource:
             self._plan = stamp, read_study(study_folder(self.runs, self.study))
         return self._plan[1]
 
-    def with_times(self, arm: TrackedRow, rows: Sequence[IndexRow]) -> TrackedRow:
+    def with_times(self, arm: TrackedRow, rows: Sequence[RunRow]) -> TrackedRow:
         """An arm's row, with when its first run began and its last one ended."""
         own = [row for row in rows if row.arm == arm.arm and row.status not in (WAITING, DAMAGED)]
         found = [self.builder.live.progress(self.study, row.arm, row.seed) for row in own]
@@ -148,7 +146,7 @@ class TrackerSync:
         self.tracker.flush()
         return count
 
-    def _send_arm(self, arm: TrackedRow, rows: Sequence[IndexRow]) -> bool:
+    def _send_arm(self, arm: TrackedRow, rows: Sequence[RunRow]) -> bool:
         known = self._marks.get(arm.name)
         if known == arm.mark:
             return False
@@ -160,7 +158,7 @@ class TrackerSync:
         self._marks[arm.name] = arm.mark
         return True
 
-    def _send_run(self, now: _Snapshot, row: IndexRow) -> int | None:
+    def _send_run(self, now: _Snapshot, row: RunRow) -> int | None:
         """Points that were sent of a run; None where nothing is new."""
         name, folder = f"{row.arm}/seed-{row.seed}", run_folder(self._source.runs, row.study, row.arm, row.seed)
         size = folder.events.stat().st_size if folder.events.is_file() else 0

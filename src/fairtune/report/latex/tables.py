@@ -10,6 +10,7 @@ from fairtune.analysis.arm_pairs import LEARNING, SIMPLE
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.core.numbers import confidence, p_value
+from fairtune.core.printable import capital
 from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.latex.plain import number, plain_latex
 from fairtune.settings.metrics import METRICS
@@ -152,8 +153,7 @@ def _verdict(versus: Versus) -> str:
 
 
 def _metric(scale: Scale) -> str:
-    title = plain_latex(scale.title if scale.plain else scale.heading)
-    return title[:1].upper() + title[1:]
+    return capital(plain_latex(scale.title if scale.plain else scale.heading))
 
 
 def _about(header: Header) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.cache import cached_json, key_of
+from fairtune.core.printable import clip
 from fairtune.core.stages import stage
 from fairtune.ledger.data_card import Contradiction, DataCard, Overlap, SplitCard, TextLengths
 from fairtune.settings.file_task import FileTask
@@ -103,7 +104,7 @@ def _contradictions(split: Split, rows: npt.NDArray[np.int64], labels: tuple[str
         texts = split.texts[int(rows[first[place]])]
         most = SHOWN // len(texts)
         lines = [" ".join(text[: 4 * most].split()) for text in texts]
-        shown = " | ".join(line if len(line) <= most else f"{line[: most - 1]}…" for line in lines)
+        shown = " | ".join(clip(line, most) for line in lines)
         yield Contradiction(shown, {label: count for label, count in counts.items() if count})
 
 

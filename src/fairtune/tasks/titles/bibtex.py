@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from fairtune.core.errors import DataError
 
-ENTRY = re.compile(r"@\s*([A-Za-z]+)\s*[{(][^,={}()]*,?")
+ENTRY = re.compile(r"@\s*([A-Za-z]+)\s*[{(]\s*[^\s,={}]*\s*,?")
 FIELD = re.compile(r"[\s,]*([A-Za-z][\w:+/.-]*)\s*=\s*")
 BARE = re.compile(r"[^\s,#{}()\"]*")
 SIGN = re.compile(r"\\.|[{}\"]", re.DOTALL)

@@ -8,11 +8,10 @@ text, so that EOS and BOS always mean the edge of a document.
 from __future__ import annotations
 
 import copy
-import json
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -23,14 +22,13 @@ import numpy.typing as npt
 
 from fairtune.core.cache import cached, key_of
 from fairtune.core.errors import DataError
-from fairtune.core.files import write_json
 from fairtune.core.stages import stage
 from fairtune.tasks.corpora import Corpus
 from fairtune.tasks.tokens.tokenization import encoder, mapped, token_dtype, tokenizer_identity
 
 VERSION = 4
 """Raised whenever the same documents would give another file."""
-FILE, SIZES, FACTS = "tokens.bin", "documents.bin", "blocks.json"
+FILE, SIZES = "tokens.bin", "documents.bin"
 SIZE = np.dtype("<u4")
 TOGETHER = 500
 """Documents that are tokenised at once."""
@@ -166,19 +164,17 @@ def token_blocks(
     key = key_of([VERSION, corpus.identity(split), tokenizer_identity(whole), eos, bos, tokens])
 
     def build(folder: Path) -> None:
-        sizes, cut = _write(folder / FILE, corpus, split, whole, bos, dtype, tokens, check_stop)
+        sizes = _write(folder / FILE, corpus, split, whole, bos, dtype, tokens, check_stop)
         if not len(sizes):
             raise DataError(f"{where}: there is no text in it ({corpus.source}); every document is blank or held out.")
         sizes.astype(SIZE).tofile(folder / SIZES)
-        held, size, words = sizes.sum(axis=0).tolist()
-        counts = TextCounts(len(sizes), held, size, words, cut)
-        write_json(folder / FACTS, {**asdict(counts), "corpus": corpus.name, "split": split})
 
     def read(folder: Path) -> TokenBlocks:
-        facts = json.loads((folder / FACTS).read_bytes())
-        counts = TextCounts(**{name: facts[name] for name in asdict(TextCounts())})
-        stream = mapped(folder / FILE, dtype, counts.tokens)
-        return TokenBlocks(where, folder, stream, mapped(folder / SIZES, SIZE, counts.documents, 3), counts, eos, bos)
+        sizes = np.memmap(folder / SIZES, SIZE, mode="r").reshape(-1, 3)
+        held, size, words = sizes.sum(axis=0, dtype=np.int64).tolist()
+        stream = mapped(folder / FILE, dtype, held)
+        counts = TextCounts(len(sizes), held, size, words, cut=bool(stream[-1] != eos))
+        return TokenBlocks(where, folder, stream, sizes, counts, eos, bos)
 
     return cached("blocks", key, build, read, check_stop)
 
@@ -192,8 +188,8 @@ def _write(
     dtype: np.dtype[Any],
     limit: int | None,
     check_stop: Callable[[], None],
-) -> tuple[npt.NDArray[np.int64], bool]:
-    """Write the stream; returns tokens, bytes and words of each document, and whether the last was cut."""
+) -> npt.NDArray[np.int64]:
+    """Write the stream; returns tokens, bytes and words of each document."""
     encode = encoder(tokenizer, None, pair=False, special=False)
     before = [] if bos is None else [bos]
     documents = cast("Generator[list[str]]", corpus.documents(split))
@@ -211,15 +207,15 @@ def _write(
             advance(len(batch))
     sizes = np.concatenate(found)
     if limit is None or total <= limit:
-        return sizes, False
+        return sizes
     os.truncate(file, limit * dtype.itemsize)
     starts = np.cumsum(sizes[:, 0]) - sizes[:, 0]
     kept = int(np.searchsorted(starts, limit))
     left, last = limit - int(starts[kept - 1]), batch[kept - 1 - len(starts)]
     sizes = sizes[:kept]
-    if cut := left < sizes[-1, 0]:
+    if left < sizes[-1, 0]:
         sizes[-1] = left, *np.ravel(_text_sizes([_covered(last, left - len(before), tokenizer)]))
-    return sizes, bool(cut)
+    return sizes
 
 
 def _text_sizes(texts: list[str]) -> tuple[list[int], list[int]]:

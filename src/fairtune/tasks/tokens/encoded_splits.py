@@ -7,7 +7,7 @@ length, so that there is little padding; a seed decides their order, the same fo
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -235,9 +235,3 @@ def collate(data: Encoded, rows: Indices) -> Arrays:
         types[real] = data.types[flat]
         arrays["token_type_ids"] = types
     return arrays
-
-
-def fixed_order(count: int, batch_size: int) -> Iterator[Indices]:
-    """All rows in the order of the data, for passes that must not depend on a seed."""
-    for start in range(0, count, batch_size):
-        yield np.arange(start, min(start + batch_size, count))

@@ -126,9 +126,15 @@ def token_dtype(tokenizer: Any) -> np.dtype[Any]:
     return np.dtype("<u2" if max(tokenizer.get_vocab().values()) < 1 << 16 else "<u4")
 
 
-def mapped(file: Path, dtype: np.dtype[Any], *shape: int) -> Any:
-    """Numbers in a file, mapped into memory, which processes share; fails on a file that holds fewer."""
-    return np.memmap(file, dtype, mode="r", shape=shape) if shape[0] else np.empty(shape, dtype)
+def mapped(file: Path, dtype: np.dtype[Any], size: int) -> Any:
+    """Numbers in a file, mapped into memory, which processes share.
+
+    Raises:
+        ValueError: the file does not hold so many.
+    """
+    if file.stat().st_size != size * dtype.itemsize:
+        raise ValueError(f"{file} is not whole")
+    return np.memmap(file, dtype, mode="r") if size else np.empty(0, dtype)
 
 
 def _inner(tokenizer: Any) -> Any:

@@ -19,6 +19,7 @@ from matplotlib.textpath import TextPath
 
 from fairtune.analysis.maps import MapRecord
 from fairtune.core.grid import Grid
+from fairtune.core.printable import clip
 from fairtune.report.figures.canvas import new_figure
 from fairtune.report.figures.palette import (
     class_colours,
@@ -182,7 +183,7 @@ def class_key(figure: Figure, record: MapRecord, hatched: bool = True) -> None:
     """Below the map: a patch and a letter for each class, and what an empty cell looks like."""
     colours, letters = class_colours(len(record.classes)), class_letters(record.classes)
     handles = [
-        Patch(facecolor=colour, edgecolor="none", label=f"{letter} = {_short(name)}")
+        Patch(facecolor=colour, edgecolor="none", label=f"{letter} = {clip(name, LONGEST)}")
         for colour, letter, name in zip(colours, letters, record.classes, strict=True)
     ]
     face, hatch = ("white", "////") if hatched else (EMPTY, None)
@@ -205,7 +206,3 @@ def reliability_key(axes: Axes, record: MapRecord) -> None:
     if record.figures.threshold is not None:
         axes.axhline(100 * record.figures.threshold, color="#111111", linewidth=1.2)
     axes.spines[:].set_visible(False)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"

@@ -18,6 +18,7 @@ from fairtune.analysis.mistakes import (
     share_of,
 )
 from fairtune.core.errors import LedgerError
+from fairtune.core.printable import clip
 from fairtune.ledger.examples import FILE, AboutExamples, Examples, about_examples, read_examples
 
 LONGEST = 240
@@ -74,8 +75,7 @@ def read_texts(folder: Path) -> KeptTexts:
 
 
 def _cut(text: str) -> str:
-    whole = " ".join(text.split())
-    return whole if len(whole) <= LONGEST else whole[: LONGEST - 1] + "…"
+    return clip(" ".join(text.split()), LONGEST)
 
 
 MOST = 30

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
+from fairtune.core.printable import clip
 from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
 from fairtune.report.figures.rows import NARROW
@@ -57,13 +58,9 @@ def _draw(axes: Axes, groups: Groups, arms: list[str], places: dict[str, int], l
         mark = MARKS[places[arm] % len(MARKS)]
         axes.plot(dots, heights, mark, color=colour, markersize=4.5, linewidth=0, label=arm, zorder=3)
     axes.set_yticks(
-        range(len(groups.rows)), [f"{_short(group.name, letters)} (n = {group.n:,})" for group in groups.rows]
+        range(len(groups.rows)), [f"{clip(group.name, letters)} (n = {group.n:,})" for group in groups.rows]
     )
     axes.set_ylim(len(groups.rows) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color=INK, alpha=0.12, linewidth=0.6)
-
-
-def _short(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"

@@ -7,6 +7,7 @@ import html
 import numpy as np
 import numpy.typing as npt
 
+from fairtune.core.printable import clip
 from fairtune.report.figures.palette import class_colours, hexadecimal
 from fairtune.report.sections.representation.content import ArmRepresentation
 
@@ -62,7 +63,7 @@ def _name(own: Points, name: str) -> str:
     if not len(own):
         return ""
     x, y = np.median(own, axis=0).round().astype(int).tolist()
-    short = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+    short = clip(name, LONGEST)
     return f'<text x="{x}" y="{y}">{html.escape(short)}</text>'
 
 

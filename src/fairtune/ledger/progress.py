@@ -1,0 +1,133 @@
+"""How far a run is, from its events as they come: its step, loss, speed, scores and curves, in little memory however long it is."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fairtune.core.files import as_number
+from fairtune.ledger.events import SAMPLE
+
+Points = tuple[tuple[int, float], ...]
+"""Pairs of an optimizer step and a value."""
+POINTS = 50
+"""Of a curve of losses; twice as many where the plan does not say how many steps there are, and of scores."""
+LATEST = 20
+"""Steps that make up the loss and the speed of now."""
+WARNINGS, MOST_METRICS = 5, 40
+ABOUT = ("event", "unit", "time", "split", "step", "epoch", "best", "seconds")
+"""What an evaluation's line says besides its metrics."""
+
+
+class RunProgress:
+    """What a run's events say so far.
+
+    Args:
+        steps: planned; None where the plan does not say.
+
+    Attributes:
+        step, epoch: made so far; epochs are whole ones.
+        began, seen: times of the first and the last event, by the clock of the machine that wrote them.
+        failed: why it failed; None where it did not, or goes on since.
+    """
+
+    def __init__(self, steps: int | None = None) -> None:
+        self.step = 0
+        self.epoch: int | None = None
+        self.began: float | None = None
+        self.seen: float | None = None
+        self.warnings: list[str] = []
+        self.failed: str | None = None
+        self._stretch = max(1, math.ceil((steps or 0) / POINTS))
+        self._totals: list[float] = []  # of losses, by stretches of steps
+        self._counts: list[float] = []  # of losses in each
+        self._latest: deque[tuple[int, float | None, float]] = deque(maxlen=LATEST)  # step, loss, seconds
+        self._scores: dict[str, list[tuple[int, float]]] = {}
+
+    def add(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Take note of events, in their order."""
+        for event in events:
+            kind, step, epoch = event.get("event"), _count(event.get("step")), _count(event.get("epoch"))
+            if kind == SAMPLE:  # a thread wrote it, whatever the run itself did
+                continue
+            if (time := as_number(event.get("time"))) is not None:
+                self.began, self.seen = time if self.began is None else self.began, time
+            if kind in ("step", "epoch") and epoch is not None:
+                self.epoch = epoch
+            if kind == "step" and step:
+                self._add_step(step, event)
+            elif kind == "evaluation" and event.get("split") == "validation" and step is not None:
+                self._add_scores(step, event)
+            elif kind == "resumed":
+                self._take_back(step or 0)
+            elif kind == "warning":
+                self.warnings = [*self.warnings, str(event.get("text"))][-WARNINGS:]
+            elif kind == "failed":
+                self.failed = str(event.get("reason") or "")
+
+    @property
+    def loss(self) -> float | None:
+        """The mean of the latest steps."""
+        latest = [loss for _, loss, _ in self._latest if loss is not None]
+        return sum(latest) / len(latest) if latest else None
+
+    @property
+    def speed(self) -> float | None:
+        """Optimizer steps per second, lately; evaluations and other pauses do not count."""
+        taken = sum(seconds for _, _, seconds in self._latest)
+        return len(self._latest) / taken if taken > 0 else None
+
+    @property
+    def losses(self) -> Points:
+        """Means over equal stretches of steps, each at its stretch's last step."""
+        found = enumerate(zip(self._totals, self._counts, strict=True), start=1)
+        return tuple((place * self._stretch, total / count) for place, (total, count) in found if count)
+
+    @property
+    def scores(self) -> dict[str, Points]:
+        """By metric, on validation."""
+        return {name: tuple(points) for name, points in self._scores.items() if points}
+
+    def _add_step(self, step: int, event: Mapping[str, Any]) -> None:
+        loss = as_number(event.get("loss"))
+        seconds = (as_number(event.get("seconds")) or 0.0) + (as_number(event.get("data_seconds")) or 0.0)
+        self.step = step
+        self._latest.append((step, loss, seconds))
+        if loss is None:
+            return
+        while (place := (step - 1) // self._stretch) >= 2 * POINTS:
+            self._stretch *= 2
+            self._totals, self._counts = _in_pairs(self._totals), _in_pairs(self._counts)
+        for sums in (self._totals, self._counts):
+            sums += [0] * (place + 1 - len(sums))
+        self._totals[place] += loss
+        self._counts[place] += 1
+
+    def _add_scores(self, step: int, event: Mapping[str, Any]) -> None:
+        for name, value in event.items():
+            number = as_number(value)
+            if name not in ABOUT and number is not None and (name in self._scores or len(self._scores) < MOST_METRICS):
+                points = self._scores.setdefault(name, [])
+                if points and points[-1][0] >= step:  # it was done again
+                    points.pop()
+                points.append((step, number))
+                if len(points) > 2 * POINTS:
+                    del points[1:-1:2]
+
+    def _take_back(self, step: int) -> None:
+        """The run goes on from a checkpoint: what it did after that step was lost."""
+        self.step, self.failed = step, None
+        del self._totals[step // self._stretch :]
+        del self._counts[step // self._stretch :]
+        self._latest = deque((one for one in self._latest if one[0] <= step), LATEST)
+        self._scores = {name: [point for point in points if point[0] <= step] for name, points in self._scores.items()}
+
+
+def _in_pairs(values: list[float]) -> list[float]:
+    return [sum(values[at : at + 2]) for at in range(0, len(values), 2)]
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
