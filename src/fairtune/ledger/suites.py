@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, StrictInt, TypeAdapter, ValidationError
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed, write_sealed
@@ -34,7 +34,7 @@ class _Listed(BaseModel):
 class _Entry(BaseModel):
     recorded: str
     studies: list[_Listed]
-    known: dict[str, int]
+    known: dict[str, StrictInt]
 
 
 _history = TypeAdapter(list[_Entry])
