@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import write_atomically
-from fairtune.tasks.reading.files import explain_errors, read_whole, require_file, suffix_of
+from fairtune.tasks.reading.files import decode, explain_errors, read_whole, require_file, suffix_of
 from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.titles.bibtex import bibtex_fields
 from fairtune.tasks.titles.made_titles import MadeTitle
@@ -48,7 +48,7 @@ def _read(file: Path, column: str) -> Iterable[str | None]:
     if suffix in TABLES:
         return _column(file, column)
     with explain_errors(file):
-        text = read_whole(file).decode("utf-8-sig")
+        text = "".join(decode(file, io.BytesIO(read_whole(file)).read)[1])
     return text.splitlines() if suffix == LINES else bibtex_fields(text, column, str(file))
 
 
