@@ -138,7 +138,7 @@ def test_a_damaged_entry_is_made_again(text_study: Path, tmp_path: Path) -> None
         ("task.kind=classify", "plain text has no label column"),
         (
             "train.tokens=many",
-            "found 'many'; allowed: a whole number of at least 1, or a count such as 300k, 100M or 2.5B",
+            "found 'many'; allowed: a whole number from 1",
         ),
         ("task=tinystory", "task 'tinystory': not in the catalogue"),
     ],

@@ -54,7 +54,7 @@ class Classes:
         if labels and type(labels[0]) is not self.label_type:
             raise InputError(
                 f"{what}: found {LABEL_TYPE_NAMES[type(labels[0])]} such as {shown(labels[0])}, but the classifier was fitted on "
-                f"{LABEL_TYPE_NAMES[self.label_type]}: {_listed(self.values)}."
+                f"{LABEL_TYPE_NAMES[self.label_type]}: {one_of(map(shown, self.values), MOST_SHOWN)}."
             )
         known = {value: number for number, value in enumerate(self.values)}
         for place, label in enumerate(labels):
@@ -63,7 +63,7 @@ class Classes:
                 hint = nearest(str(label), self.names)
                 raise InputError(
                     f"{what}: {shown(label)} (position {place}, {times} in all) was not among the labels at fit: "
-                    f"{_listed(self.values)}. A model cannot predict it.{hint}"
+                    f"{one_of(map(shown, self.values), MOST_SHOWN)}. A model cannot predict it.{hint}"
                 )
         return np.array([known[label] for label in labels], dtype=np.int64)
 
@@ -109,8 +109,8 @@ def find_classes(labels: Values) -> Classes:
         raise InputError(f"labels: only one class, {shown(values[0])}; a classifier needs two or more to tell apart.")
     if len(values) > MOST_CLASSES:
         raise InputError(
-            f"labels: {len(values):,} different ones ({_listed(values[:3])} ...), more than {MOST_CLASSES:,}; are they texts or "
-            "scores rather than classes?"
+            f"labels: {len(values):,} different ones ({one_of(map(shown, values[:3]))} ...), more than "
+            f"{MOST_CLASSES:,}; are they texts or scores rather than classes?"
         )
     classes = Classes(values)
     if classes.array.dtype == object or classes.array.tolist() != values:
@@ -147,11 +147,6 @@ def _label(value: Any, place: int, what: str) -> Any:
         f"{what}: position {place} is {shown(value)} of type {type(value).__name__}; allowed: texts, whole numbers or truth "
         f"values.{hint}"
     )
-
-
-def _listed(values: Any) -> str:
-    more = f" and {len(values) - MOST_SHOWN:,} more" if len(values) > MOST_SHOWN else ""
-    return one_of(map(shown, values[:MOST_SHOWN])) + more
 
 
 def class_name(value: Any) -> str:

@@ -114,7 +114,7 @@ def _notes(classes: Classes, train: Labels, validation: Labels) -> list[str]:
     if not unseen:
         return []
     few = [name for name in unseen if counts[classes.names.index(name)] == 1]
-    listed = one_of(unseen[:MOST_SHOWN]) + (f" and {len(unseen) - MOST_SHOWN} more" if len(unseen) > MOST_SHOWN else "")
+    listed = one_of(unseen, MOST_SHOWN)
     why = f", {len(few)} of them since they have one example only, which trains" if few else ""
     what = f"{len(unseen)} of {len(classes.names)} classes ({listed}){why}"
     return [f"validation has no example of {what}; it cannot tell how well they are learned."]

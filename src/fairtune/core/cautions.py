@@ -7,7 +7,7 @@ not run unless it is forced, and then its report says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 Grade = Literal["note", "warning", "refusal"]
@@ -43,8 +43,7 @@ class Caution:
 
 def caution_from_json(found: Mapping[str, Any]) -> Caution:
     """A caution as the ledger has it."""
-    given = {name: found[name] for name in ("grade", "code", "seen", "why", "do")}
-    return Caution(**given, forced=bool(found.get("forced")))
+    return Caution(**{field.name: found[field.name] for field in fields(Caution) if field.name in found})
 
 
 def gravest_first(found: Iterable[Caution]) -> tuple[Caution, ...]:

@@ -49,9 +49,11 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
-def one_of(words: Iterable[object]) -> str:
-    """A readable list of what is allowed."""
-    return ", ".join(str(w) for w in words)
+def one_of(words: Iterable[object], most: int | None = None) -> str:
+    """A readable list of what is allowed; of many, the first and how many more there are."""
+    names = [str(word) for word in words]
+    more = len(names) - (len(names) if most is None else most)
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def shown(value: Any) -> str:

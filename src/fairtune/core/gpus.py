@@ -52,10 +52,9 @@ def find_gpus() -> tuple[Gpu, ...] | None:
         if nvml is None:
             return None
         try:
-            handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-            places = [nvml.nvmlDeviceGetPciInfo(handle) for handle in handles]
-            order = sorted(zip([(p.domain, p.bus, p.device) for p in places], range(len(handles)), strict=True))
-            uuids = [nvml.nvmlDeviceGetUUID(handles[index]) for _, index in order]
+            handles = map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount()))
+            places = [(nvml.nvmlDeviceGetPciInfo(handle), nvml.nvmlDeviceGetUUID(handle)) for handle in handles]
+            uuids = [uuid for *_, uuid in sorted((p.domain, p.bus, p.device, uuid) for p, uuid in places)]
         except nvml.NVMLError:
             return None
         return tuple(Gpu(number, uuid, _ask(nvml, uuid, "Name")) for number, uuid in enumerate(uuids))
@@ -72,7 +71,7 @@ def visible_gpus() -> list[Gpu] | None:
     found: list[Gpu] = []
     for entry in map(str.strip, listed.split(",")):
         named = [
-            gpu for gpu in there if entry == str(gpu.number) or (entry[:4] == "GPU-" and gpu.uuid.startswith(entry))
+            one for one in there if entry == str(one.number) or (one.uuid.startswith(entry) and entry[:4] == "GPU-")
         ]
         if len(named) != 1:
             break

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from fairtune.core.files import read_sealed
+from fairtune.core.files import read_sealed, sha256_of
 from fairtune.ledger.events import EventLog, all_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.studies import TIME, run_folder, run_folders
@@ -39,79 +39,68 @@ class GoneRun(NamedTuple):
     known: int
 
 
-Places = dict[tuple[str, int], Ending]
-
-
 def note_ending(home: Path, folder: RunFolder) -> None:
     """Record that a run ended."""
-    _note(home, _on_record(home), [] if (ending := _ending(folder)) is None else [ending])
+    _write(home, [], [_ending(folder)], 0)
 
 
 def note_endings(home: Path) -> None:
     """Record which runs have ended, and which of those on record are gone. Called before a study's runs begin."""
-    recorded, there = _on_record(home), _on_disk(home)
-    log = EventLog(home / FILE)
-    for ending in _missing(home, recorded, there):
-        log.write(GONE, 0, **ending._asdict(), known=len(there))
-    log.close()
-    _note(home, recorded, list(there.values()))
+    there = _on_disk(home)
+    _write(home, _missing(home, _recorded(home)[0], there), there, len(there))
 
 
 def gone_runs(home: Path) -> list[GoneRun]:
     """The runs that ended and were moved away or deleted, the first one noticed first."""
-    noticed = [
-        GoneRun(_read(event), time.strftime(TIME, time.gmtime(event["time"])), event["known"])
-        for event in all_events(home / FILE)
-        if event["event"] == GONE
-    ]
+    ended, noticed = _recorded(home)
     there = _on_disk(home)
-    return noticed + [GoneRun(ending, "", len(there)) for ending in _missing(home, _on_record(home), there)]
+    return noticed + [GoneRun(ending, "", len(there)) for ending in _missing(home, ended, there)]
 
 
-def _note(home: Path, recorded: Places, endings: list[Ending]) -> None:
-    log = EventLog(home / FILE)
-    for ending in endings:
-        if recorded.get((ending.arm, ending.seed)) != ending:
-            log.write(ENDED, 0, **ending._asdict())
+def _write(home: Path, gone: Iterable[Ending], ended: Iterable[Ending | None], known: int) -> None:
+    recorded, log = set(_recorded(home)[0].values()), EventLog(home / FILE)
+    for ending in gone:
+        log.write(GONE, 0, **ending._asdict(), known=known)
+    for one in ended:
+        if one is not None and one not in recorded:
+            log.write(ENDED, 0, **one._asdict())
     log.close()
 
 
-def _on_record(home: Path) -> Places:
-    """The last ending of each run that was not found to be gone."""
-    found: Places = {}
+def _recorded(home: Path) -> tuple[dict[tuple[str, int], Ending], list[GoneRun]]:
+    """The last ending of each run that was not found to be gone, and those that were."""
+    ended: dict[tuple[str, int], Ending] = {}
+    gone = []
     for event in all_events(home / FILE):
-        ending = _read(event)
+        ending = Ending(*(event[name] for name in Ending._fields))
         if event["event"] == ENDED:
-            found[ending.arm, ending.seed] = ending
+            ended[ending.arm, ending.seed] = ending
         else:
-            found.pop((ending.arm, ending.seed), None)
-    return found
+            ended.pop((ending.arm, ending.seed), None)
+            gone.append(GoneRun(ending, time.strftime(TIME, time.gmtime(event["time"])), event["known"]))
+    return ended, gone
 
 
-def _on_disk(home: Path) -> Places:
-    endings = [ending for folder in run_folders(home) if (ending := _ending(folder)) is not None]
-    return {(ending.arm, ending.seed): ending for ending in endings}
+def _on_disk(home: Path) -> list[Ending]:
+    return [ending for folder in run_folders(home) if (ending := _ending(folder)) is not None]
 
 
 def _ending(folder: RunFolder) -> Ending | None:
     if not folder.result.is_file():  # reading a pipe would wait for its writer
         return None
     try:
-        result, digest = read_sealed(folder.result), hashlib.sha256(folder.result.read_bytes()).hexdigest()
+        result, digest = read_sealed(folder.result), sha256_of(folder.result)
     except (OSError, ValueError):
         return None
     return Ending(folder.arm, folder.seed, str(result.get("key")), str(result.get("status")), digest[:16])
 
 
-def _missing(home: Path, recorded: Places, there: Places) -> list[Ending]:
+def _missing(home: Path, recorded: Mapping[tuple[str, int], Ending], there: Collection[Ending]) -> list[Ending]:
     """Endings whose result is not there; one that failed and is being tried again has lost its result to that."""
+    present = set(there)
     return [
         ending
         for place, ending in recorded.items()
-        if there.get(place) != ending
+        if ending not in present
         and not (ending.status == "failed" and run_folder(home.parent, home.name, *place).plan.exists())
     ]
-
-
-def _read(event: dict[str, Any]) -> Ending:
-    return Ending(*(event[name] for name in Ending._fields))

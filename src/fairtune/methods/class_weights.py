@@ -60,14 +60,16 @@ def problem(weights: Weights, labels: Sequence[str], called: str = "weights") ->
     if isinstance(weights, Mapping):
         missing = [name for name in labels if name not in weights]
         if unknown := [name for name in weights if name not in labels]:
-            wrong = f"{called} names {_listed(unknown)}, which the task does not have.{nearest(unknown[0], missing)} "
+            wrong = (
+                f"{called} names {one_of(unknown, SHOWN)}, which the task does not have.{nearest(unknown[0], missing)} "
+            )
         if missing:
-            wrong += f"{called} has nothing for {_listed(missing)}; give each of the task's labels a weight. "
+            wrong += f"{called} has nothing for {one_of(missing, SHOWN)}; give each of the task's labels a weight. "
     elif len(weights) != len(labels):
         wrong = (
             f"{called} has length {len(weights)}, but the task has {len(labels)} classes; give one number for each. "
         )
-    return f"{wrong}The labels are: {_listed(labels)}." if wrong else None
+    return f"{wrong}The labels are: {one_of(labels, SHOWN)}." if wrong else None
 
 
 def resolved(weights: Weights, data: TrainingData) -> list[float]:
@@ -86,7 +88,7 @@ def in_words(weights: Weights, labels: Sequence[str]) -> str:
     values = [weights[label] for label in labels] if isinstance(weights, Mapping) else weights
     if all_equal(weights):
         return f"{'both classes' if len(labels) == 2 else 'every class'} {values[0]:g}"
-    return _listed([f"{label} {weight:g}" for label, weight in zip(labels, values, strict=True)])
+    return one_of([f"{label} {weight:g}" for label, weight in zip(labels, values, strict=True)], SHOWN)
 
 
 def balanced(counts: Sequence[int]) -> list[float]:
@@ -102,8 +104,3 @@ def all_equal(weights: Weights | Sequence[float]) -> bool:
     """Whether the weights are known to be the same for every class, so that they tell none from another."""
     values = weights.values() if isinstance(weights, Mapping) else weights
     return weights != "balanced" and len(set(values)) == 1
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN
-    return one_of(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, GenerationConfig, PreTrainedModel
 
-from fairtune.core.errors import ModelError
+from fairtune.core.errors import ModelError, one_of
 from fairtune.models.causal_classifier import Attention, classify_at_last_token, sees_ahead
 from fairtune.models.folder_safety import CONFIG, GENERATION
 from fairtune.models.model_parts import base_model, text_encoder
@@ -103,7 +103,7 @@ def _trained_language_model(source: ModelSource) -> LoadedModel:
     if missing := sorted(info["missing_keys"]):
         raise ModelError(
             f"{what}: its checkpoint is not a language model: it has no weights for {len(missing)} tensors of "
-            f"{type(network).__name__} ({_few(missing)})."
+            f"{type(network).__name__} ({one_of(missing, FEW)})."
         )
     notes: tuple[str, ...] = ()
     try:  # transformers loads wrong settings of generation but would not save them, and a run would end without its model
@@ -174,18 +174,15 @@ def _fresh_weight_notes(
     body = [name for name, parameter in network.named_parameters() if id(parameter) in own]
     if wrong := [name for name in body if name in mismatched]:
         raise ModelError(
-            f"{what}: {len(wrong)} tensors have another shape in its weights than its {CONFIG} says ({_few(wrong)}); one of the "
-            "two is not of this model."
+            f"{what}: {len(wrong)} tensors have another shape in its weights than its {CONFIG} says "
+            f"({one_of(wrong, FEW)}); one of the two is not of this model."
         )
     fresh = [name for name in body if name in missing]
-    said = f"{what}: its checkpoint has no weights for {len(fresh)} of the {len(body)} tensors below the head ({_few(fresh)})"
+    few = one_of(fresh, FEW)
+    said = f"{what}: its checkpoint has no weights for {len(fresh)} of the {len(body)} tensors below the head ({few})"
     inner = {id(parameter) for parameter in text_encoder(network).parameters()}  # which also stands without its decoder
     inside = {name: parameter.numel() for name, parameter in network.named_parameters() if id(parameter) in inner}
     lost = [size for name, size in inside.items() if name in missing]
     if 2 * len(lost) > len(inside) or 2 * sum(lost) > sum(inside.values()):
         raise ModelError(f"{said}, so it would be trained from random weights; is its {CONFIG} that of another model?")
     return (f"{said}; they start from random values.",) if fresh else ()
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
