@@ -3,7 +3,7 @@
     FAIRTUNE_MIRROR=<mirror> python benchmarks/titles.py [--runs runs]
 
 Runs `studies/titles.yaml`: MiniLM, trained on titles made of the mirror's correct ones, tested on the 976 real titles of
-titles/citeseerx; beside the majority class and naive Bayes trained on the same made titles. The kinds and their weights were
+titles/citeseerx, next to the majority class and naive Bayes trained on the same made titles. The kinds and their weights were
 chosen with the development half of the real titles in view, so the held-out half is the figure to trust. Runs that are finished
 are kept; called again, it only prints.
 """

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from fairtune.core.errors import nearest, one_of, shown
 from fairtune.settings.values import LONGEST_NAME, RESERVED
-from fairtune.study.allowed import FAR, allowed_text, choices, fragment_at, options
+from fairtune.study.allowed import allowed_text, choices, fragment_at, options
 from fairtune.study.fields import nearest_field
 from fairtune.study.problems import MOST_SHOWN, Problem
 from fairtune.study.source import Written
@@ -29,24 +29,12 @@ def problems_of(errors: list[ErrorDetails], written: Written) -> list[Problem]:
     for number, error in enumerate(errors[: 10 * MOST_SHOWN]):
         path, choice = _place(error)
         groups.setdefault(number if choice is None else choice, []).append((path, error))
-    kept = [(_written(path, written.data), error) for group in groups.values() for path, error in _fitting(group)]
+    kept = [one for group in groups.values() for one in _fitting(group)]
     inside = {path[:length] for path, _ in kept for length in range(len(path))}
     real = [(path, error) for path, error in kept if error["type"] != "too_short" or path not in inside]
-    found = list(dict.fromkeys(written.problem(path, _message(path, error)) for path, error in real[:MOST_SHOWN]))
+    found = [written.problem(path, _message(path, error)) for path, error in real[:MOST_SHOWN]]
     if len(kept) > MOST_SHOWN:
         found.append(Problem(written.label, "", f"and more; only the first {MOST_SHOWN} problems are listed"))
-    return found
-
-
-def _written(path: Path, data: object) -> Path:
-    """The path without entries of what is written as a single value and read as a list of one."""
-    found: Path = ()
-    for part in path:
-        if isinstance(part, int) and isinstance(data, str):
-            break
-        found = (*found, part)
-        listed = isinstance(part, int) and isinstance(data, list | tuple) and part < len(data)
-        data = data[part] if listed else data.get(part) if isinstance(data, dict) else None  # type: ignore[index]
     return found
 
 
@@ -100,8 +88,7 @@ def _message(path: Path, error: ErrorDetails) -> str:
         return f"found {shown(path[-1])}; allowed: {NAME_RULE}."
     words = [value for one in options(fragment or {}) for value in (*one.get("enum", ()), one.get("const"))]
     hint = nearest(found, words) if isinstance(found, str) else ""
-    far = isinstance(found, int | float) and abs(found) >= FAR
-    allowed = allowed_text(fragment, far) if fragment else error["msg"]
+    allowed = allowed_text(fragment, far=True) if fragment else error["msg"]
     return f"found {shown(found)}; allowed: {allowed}.{hint} {help}".strip()
 
 
