@@ -6,27 +6,19 @@ imports: of the process alone, and with the processes it started.
 
     python benchmarks/data.py                      # a million rows
     python benchmarks/data.py --rows 100000 --rounds 3
-
-With `--against REV`, reading alone is compared: checking, splitting and hashing the rows of CSV, JSONL and Parquet as this code
-does it, as the code of that commit does, and `datasets`' own load, which does none of that. All that fairtune makes must be equal.
-
-    python benchmarks/data.py --against 546bd0a --rounds 3
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import io
 import json
 import os
 import random
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
 import threading
 import time
@@ -99,80 +91,12 @@ def measure(peer: str, file: str, cache: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def measure_reading(peer: str, file: str, cache: str) -> dict[str, Any]:
-    """Read a file, with the processor time of this process and of those it started."""
-    import datasets
-    import pyarrow.compute  # noqa: F401 - part of the imports, not of the work
-
-    os.environ["FAIRTUNE_CACHE"] = cache
-    memory, started, spent = MostMemory(), time.perf_counter(), processor_seconds()
-    identity = None
-    if peer == "datasets":
-        kind = {"csv": "csv", "jsonl": "json", "parquet": "parquet"}[file.rsplit(".", 1)[1]]
-        rows = len(datasets.load_dataset(kind, data_files=file, cache_dir=cache, split="train"))
-    else:
-        task = load_task({"train": file, "text": "text", "label": "label"})
-        rows = sum(map(len, task.splits.values()))
-        hashes = [(split.exact.sum(), split.normal.sum()) for split in task.splits.values()]
-        identity = [task.fingerprint, *(split.identity for split in task.splits.values()), str(hashes)]
-    return {
-        "rows": rows, "identity": identity, "wall": time.perf_counter() - started,
-        "processor": processor_seconds() - spent, "all": memory.all,
-    }  # fmt: skip
-
-
-def processor_seconds() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
-
-
-def compare_reading(file: Path, against: str, old: Path, rounds: int, scratch: Path) -> None:
-    """Reading alone: now, at an earlier commit, and by `datasets`."""
-    sources = {"now": None, against: old, "datasets": None}
-    found: dict[str, list[dict[str, Any]]] = {peer: [] for peer in sources}
-    for number in range(rounds):
-        for peer in sources if number % 2 == 0 else reversed(sources):
-            cache = scratch / "cache"
-            found[peer].append(in_a_process(peer, file, cache, "--measure-reading", sources[peer]))
-            shutil.rmtree(cache)
-    if found["now"][0]["identity"] != found[against][0]["identity"]:
-        sys.exit(f"{file.name}: {against} makes something else of it")
-    print(
-        f"\n{file.name}: {found['now'][0]['rows']:,} rows, {file.stat().st_size / 1e6:.0f} MB, rounds {rounds}; median"
-    )
-    print(
-        f"{'':12} {'wall s':>8} {'processor s':>12} {'memory MiB':>11}   now is (median of the rounds, least to most)"
-    )
-    for peer, runs in found.items():
-        wall, processor = (statistics.median(run[name] for run in runs) for name in ("wall", "processor"))
-        remark = ""
-        for name in ("wall", "processor") if peer != "now" else ():
-            ratios = [theirs[name] / ours[name] for ours, theirs in zip(found["now"], runs, strict=True)]
-            remark += f"  {statistics.median(ratios):.2f}x as fast by {name} ({min(ratios):.2f} to {max(ratios):.2f})"
-        most = max(run["all"] for run in runs) / 2**20
-        print(f"{peer:12} {wall:8.1f} {processor:12.1f} {most:11,.0f} {remark}", flush=True)
-
-
-def source_of(revision: str, folder: Path) -> Path:
-    """The package as it was at a commit."""
-    root = Path(__file__).parents[1]
-    packed = subprocess.run(["git", "archive", revision, "src"], cwd=root, capture_output=True, check=False)
-    if packed.returncode:
-        sys.exit(packed.stderr.decode())
-    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "src"
-
-
-def in_a_process(
-    peer: str, file: Path, cache: Path, how: str = "--measure", source: Path | None = None
-) -> dict[str, Any]:
+def in_a_process(peer: str, file: Path, cache: Path) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, __file__, how, peer, str(file), str(cache)],
+        [sys.executable, __file__, "--measure", peer, str(file), str(cache)],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, **({} if source is None else {"PYTHONPATH": str(source)})},
     )
     if done.returncode:
         sys.exit(done.stderr)
@@ -195,38 +119,17 @@ def make_files(folder: Path, rows: int) -> list[Path]:
     return files
 
 
-def make_parquet(lines: Path) -> Path:
-    """The same rows as Parquet."""
-    import pyarrow.json
-    import pyarrow.parquet
-
-    file = lines.with_suffix(".parquet")
-    pyarrow.parquet.write_table(pyarrow.json.read_json(lines), file)
-    return file
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=1)
     options.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
-    options.add_argument("--against", metavar="REV", help="compare reading alone with the code of this commit")
-    options.add_argument("--measure-reading", nargs=3, help=argparse.SUPPRESS)
     options.add_argument("--measure", nargs=3, metavar=("PEER", "FILE", "CACHE"), help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.measure:
         print(json.dumps(measure(*given.measure)))
         return
-    if given.measure_reading:
-        print(json.dumps(measure_reading(*given.measure_reading)))
-        return
     with tempfile.TemporaryDirectory() as scratch:
-        if given.against:
-            old = source_of(given.against, Path(scratch) / "old")
-            files = make_files(Path(scratch), given.rows)
-            for file in [*files, make_parquet(files[1])]:
-                compare_reading(file, given.against, old, given.rounds, Path(scratch))
-            return
         for file in make_files(Path(scratch), given.rows):
             compare(file, given.peers, given.rounds, Path(scratch))
 

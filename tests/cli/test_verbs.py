@@ -147,7 +147,7 @@ def test_status_and_report_of_nothing() -> None:
         ("task=movie-revews", "Did you mean 'movie-reviews'"),
         ("task.text=txt", "no column 'txt'"),
         ("task.train=missing.csv", "there is no such file"),
-        ("train.batch_size=0", "found 0; allowed: a whole number of at least 1"),
+        ("train.batch_size=0", "found 0; allowed: a whole number"),
         ("seeds=-1", "found -1"),
         ("arms.oelm.methods=[fgn]", "unknown method 'fgn'"),
         ("arms={}", "is empty"),

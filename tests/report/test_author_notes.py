@@ -33,8 +33,8 @@ def test_a_profile_may_have_notes_of_its_own() -> None:
     assert load_study({**SOURCE, "notes": ["Whole."]}, profile="quick").notes == ("Quick.",)
 
 
-@pytest.mark.parametrize("notes", [3, "", " ", ["a", 3], {"a": "b"}, "x" * 10_001, ["x"] * 101])
-def test_what_is_no_text_or_too_long_is_refused(notes: object) -> None:
+@pytest.mark.parametrize("notes", [3, "", " ", ["a", 3], {"a": "b"}])
+def test_what_is_no_text_is_refused(notes: object) -> None:
     with pytest.raises(StudyError) as raised:
         load_study({**SOURCE, "notes": notes})
     assert all(problem.path.startswith("notes") for problem in raised.value.problems)

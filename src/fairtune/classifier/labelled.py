@@ -15,7 +15,14 @@ from fairtune.classifier.labels import class_name
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.tasks.reading.columns import check_columns
 from fairtune.tasks.reading.files import require_file, shards
-from fairtune.tasks.reading.labels import NO_LABEL, merged_names, other_spellings, require_label, without_label
+from fairtune.tasks.reading.labels import (
+    NO_LABEL,
+    merged_names,
+    other_spellings,
+    refuse_scores,
+    require_label,
+    without_label,
+)
 from fairtune.tasks.reading.reader import RowBatch, RowReader
 
 MOST_SHOWN = 20
@@ -106,6 +113,8 @@ def read_labelled(
         raise DataError(
             without_label(path, label, words, sorted(without), seen, "`--skip-unlabelled`", "`--labels A,B,...`")
         )
+    if not classes:
+        refuse_scores(path, label, Counter(map(str, labels)))
     table = pd.DataFrame(rows, columns=list(texts), dtype=object)
     return Labelled(path, table, pd.Series(_merged(labels), name=label, dtype=object), tuple(sorted(without)))
 

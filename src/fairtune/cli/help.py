@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtune.cli.command import (
-    AllowPlugins,
-    AsJson,
-    NamedIn,
-    print_json,
-    print_text,
-    reading_study,
-    report_errors,
-)
+from fairtune.cli.command import AllowPlugins, AsJson, NamedIn, print_json, print_text, reading_study, report_errors
 from fairtune.cli.verb_page import NARROWEST, WIDEST, Entry, list_text
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.core.printable import printable

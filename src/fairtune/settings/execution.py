@@ -7,17 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fairtune.settings.values import (
-    Count,
-    Devices,
-    Interval,
-    Section,
-    Threads,
-    Whole,
-    Workers,
-    form,
-    refuse,
-)
+from fairtune.settings.values import Count, Devices, Interval, Section, Threads, Whole, Workers, form, refuse
 
 LONGEST_LIMIT = 366 * 24 * 60
 """Minutes that a job may ask for."""

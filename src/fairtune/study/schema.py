@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    PlainValidator,
-    StrictBool,
-    StringConstraints,
-    WithJsonSchema,
-    create_model,
-)
+from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, StringConstraints, WithJsonSchema, create_model
 
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import method_use_json_schema, parse_method_use
@@ -20,40 +12,16 @@ from fairtune.settings.claims import Claim
 from fairtune.settings.execution import Execution
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.learners import LEARNERS, PAIRS, SETFIT, Learner, LearnerName
-from fairtune.settings.model import (
-    Model,
-    ModelName,
-    PresetModel,
-    Tokenizer,
-)
-from fairtune.settings.sections import (
-    AnyMetric,
-    Compare,
-    Timing,
-    Train,
-    is_nullable,
-    optional_fields,
-)
+from fairtune.settings.model import Model, ModelName, PresetModel, Tokenizer
+from fairtune.settings.sections import AnyMetric, Compare, Timing, Train, is_nullable, optional_fields
 from fairtune.settings.track import Tracked
 from fairtune.settings.tune import Tune
-from fairtune.settings.values import (
-    LONGEST_NAME,
-    LONGEST_TEXT,
-    MOST_ARMS,
-    ArmName,
-    Name,
-    Section,
-    Seeds,
-    Whole,
-    listed,
-)
+from fairtune.settings.values import LONGEST_NAME, LONGEST_TEXT, MOST_ARMS, ArmName, Name, Section, Seeds, Whole, listed
 from fairtune.study.arms import ArmPreset, add_named_arms, resolve_arms
 
 MOST_PROFILES = 50
 Note = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), Field(title="a text")]
 TaskName = Annotated[str, Field(max_length=LONGEST_TEXT, title="a name")]
-
-
 Method = Annotated[MethodUse, PlainValidator(parse_method_use), WithJsonSchema({})]
 
 

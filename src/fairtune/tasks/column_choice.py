@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.core.printable import printable
+from fairtune.settings.values import MOST_CLASSES
 from fairtune.tasks.reading.columns import check_columns
 from fairtune.tasks.reading.file_facts import ColumnFacts, FileFacts
+from fairtune.tasks.reading.labels import refuse_scores, regression_error
 
 TEXT_NAMES = (
     "text", "texts", "sentence", "review", "reviews", "title", "content", "body", "message", "comment", "tweet", "document",
@@ -94,7 +96,11 @@ def require_classes(facts: FileFacts, label: str) -> dict[str, int]:
         DataError: the column has one class only, no labels at all, or far too many.
     """
     column = facts.columns[label]
-    if column.values is None:
+    if column.values is not None:
+        refuse_scores(facts.where, label, column.values)
+    elif column.example is not None:
+        raise regression_error(facts.where, label, f"more than {MOST_CLASSES:,}", column.example)
+    else:
         raise DataError(
             f"{facts.where}: column '{label}' has more different values than there can be classes, or long texts; name the column "
             f"with the labels. Columns: {_listed(facts)}"
@@ -116,7 +122,8 @@ def _guess_label(facts: FileFacts, text: Sequence[str]) -> tuple[str | None, str
     likely = {name: column for name, column in facts.columns.items() if name not in text and _has_classes(column)}
     for wanted in LABEL_NAMES:
         for name in facts.columns:
-            if name.strip().lower() == wanted and name not in text and facts.columns[name].values is not None:
+            column = facts.columns[name]
+            if name.strip().lower() == wanted and name not in text and (column.values is not None or column.example):
                 return name, "by its name"
     if len(likely) == 1:
         return next(iter(likely)), "the only column with few different values"
@@ -147,17 +154,7 @@ def _guess_text(columns: dict[str, ColumnFacts]) -> tuple[tuple[str, ...], str]:
 
 def _says_much(column: ColumnFacts) -> bool:
     """Whether its values are mostly different, and not all numbers."""
-    if column.values is None:
-        return True
-    return 2 * len(column.values) > column.filled and not all(_is_number(value) for value in column.values)
-
-
-def _is_number(value: str) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
+    return column.example is None and (column.values is None or 2 * len(column.values) > column.filled)
 
 
 def _question(facts: FileFacts, missing: Sequence[str]) -> str:

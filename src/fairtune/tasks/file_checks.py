@@ -18,7 +18,7 @@ from fairtune.tasks.reading.columns import NoColumnError
 from fairtune.tasks.reading.files import require_file, shards
 from fairtune.tasks.reading.reader import RowBatch, shard_batches
 from fairtune.tasks.reading.rows import Rows, collect
-from fairtune.tasks.splits import by_hash, count_labels, label_problems, labelled_rows
+from fairtune.tasks.splits import by_hash, count_labels, label_problems, labelled_rows, refuse_regression
 from fairtune.tasks.task import SPLITS
 
 MOST_ROWS = 200_000
@@ -96,7 +96,10 @@ class _Look:
             except DataError as error:
                 self.problems.append(str(error))
         try:
-            self.rows, _ = labelled_rows(found, spec.label, spec.labels, spec.unlabelled == "skip")
+            rows, _ = labelled_rows(found, spec.label, spec.labels, spec.unlabelled == "skip")
+            if spec.labels is None and str(file) == str(spec.train):
+                refuse_regression(rows, spec.label)
+            self.rows = rows
         except DataError as error:
             self.problems.append(str(error))
 

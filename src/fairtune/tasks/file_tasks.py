@@ -17,6 +17,7 @@ from fairtune.tasks.splits import (
     labelled_rows,
     make_split,
     read_labels,
+    refuse_regression,
 )
 from fairtune.tasks.task import SPLITS, Task
 from fairtune.tasks.task_cache import prepared
@@ -74,6 +75,8 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
         for split, found in read.items():
             rows[split], note = labelled_rows(found, spec.label, spec.labels, spec.unlabelled == "skip")
             notes += [note] if note else []
+        if spec.labels is None:
+            refuse_regression(rows["train"], spec.label)
         held_out = by_hash(rows.pop("train"), spec.text, shares)
         parts = {"train": held_out.pop("train"), **rows, **held_out}
         names, numbers = read_labels(parts, spec.label, spec.labels)

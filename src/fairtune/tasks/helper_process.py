@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import IO, Any
+from typing import Any
 
 from fairtune.core.machine import available_cores
 from fairtune.core.pipes import own_pipes
@@ -111,13 +111,15 @@ class _Helper:
 
     def end(self) -> None:
         if self._process is not None:
-            end_helper(self._process)
+            self._process.kill()
+            self._process.communicate()
             self._process = None
 
 
 def serve(make: Callable[[dict[str, Any]], Work]) -> None:
     """In the helper: answer batch for batch until the input ends."""
-    given, answers = helper_pipes()
+    given, answers = (os.fdopen(pipe, mode) for pipe, mode in zip(own_pipes(), ("rb", "wb"), strict=True))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's to decide on
     import pyarrow as pa
 
     work = make(json.loads(given.readline()))
@@ -131,7 +133,7 @@ def serve(make: Callable[[dict[str, Any]], Work]) -> None:
 
 
 def start_helper(module: str) -> subprocess.Popen[bytes]:
-    """Start a module whose main part takes its pipes with `helper_pipes`.
+    """Start a module whose main part calls `serve`.
 
     Raises:
         OSError: the system has no room for another process.
@@ -139,16 +141,3 @@ def start_helper(module: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
-
-
-def end_helper(process: subprocess.Popen[bytes]) -> None:
-    """End it, whatever it is doing, and wait until it is gone."""
-    process.kill()
-    process.communicate()
-
-
-def helper_pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """In the helper, first of all: what it is given, and what it answers. An interrupt is its parent's to decide on."""
-    given, answers = own_pipes()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return os.fdopen(given, "rb"), os.fdopen(answers, "wb")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.few_labels import Examples, FewLabels
 from fairtune.tasks.class_samples import class_sample
-from fairtune.tasks.reading.labels import NO_LABEL, SHOWN, merged_names, other_spellings, without_label
+from fairtune.tasks.reading.labels import NO_LABEL, SHOWN, merged_names, other_spellings, refuse_scores, without_label
 from fairtune.tasks.reading.row_hashes import EXACT, NORMAL, PLACE, example_hashes, place_hashes
 from fairtune.tasks.reading.rows import KIND, NUMBER, Rows, open_table, write_batches
 from fairtune.tasks.task import TEXT_COLUMNS, Split
@@ -176,6 +176,15 @@ def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
                 "...); is it a text or a score? Name the column with the label under `label`."
             )
     return counts
+
+
+def refuse_regression(rows: Rows, column: str) -> None:
+    """Refuse a training file whose labels are measured numbers and no classes."""
+    counts: Counter[str] = Counter()
+    for batch in rows.arrow([column]):
+        for found in batch.column(0).value_counts().to_pylist():
+            counts[found["values"] or ""] += found["counts"]
+    refuse_scores(rows.where, column, counts)
 
 
 def _sorted(labels: Sequence[str]) -> tuple[str, ...]:

@@ -26,10 +26,13 @@ LONG = 1 << 16
 """Bytes of a text that is long enough to be looked at alone."""
 _not_a_word = regex.compile(r"[\p{P}\p{S}\p{Z}\p{C}]+")
 _digits_apart, _not_between_digits = re.compile(r"\d \d"), re.compile(r"(?<!\d) | (?!\d)")
-_ascii_digits_apart = re.compile(rb"[0-9][^0-9A-Za-z]+[0-9]")
+_digits_around_gap = re.compile(rb"0 ++0")
 _ascii_words = {code: " " for code in range(128) if not chr(code).isalnum()}
 _not_ascii_words, _lower = bytes(_ascii_words), bytes(range(256)).lower()
-_not_digits = bytes(code for code in range(256) if not chr(code).isdigit() or code > 127)
+_ascii_kinds = bytes(
+    ord("0" if chr(c) in "0123456789" else "a" if c > 127 or chr(c).isalnum() else " ") for c in range(256)
+)
+"""A digit, a letter or neither, for each byte of ASCII."""
 _OTHER, _LETTER, _DIGIT = 1, 2, 3
 _kinds = np.zeros(0x110000, dtype=np.uint8)
 """What each character is; 0 where nobody asked yet, since to ask for all of Unicode takes half a second."""
@@ -94,13 +97,11 @@ def _folded(text: str) -> str:
 
 def _normal_forms(encoded: Sequence[bytes]) -> list[bytes]:
     """What `normal_form` makes of each text, in UTF-8."""
-    forms = [
-        # digits that stand together in the text are not apart, which is quicker to see than the rest
-        b""
-        if (digits := one.translate(None, _not_digits)) and digits not in one and _ascii_digits_apart.search(one)
-        else one.translate(_lower, _not_ascii_words)
-        for one in encoded
-    ]
+    forms = [one.translate(_lower, _not_ascii_words) for one in encoded]
+    ends = np.cumsum([len(one) + 1 for one in encoded])
+    apart = _digits_around_gap.finditer(b"\xff".join(encoded).translate(_ascii_kinds))
+    for place in np.searchsorted(ends, [found.start() for found in apart], side="right").tolist():
+        forms[place] = b""
     others = []
     for place in [place for place, one in enumerate(encoded) if not one.isascii()]:
         if len(encoded[place]) < LONG:

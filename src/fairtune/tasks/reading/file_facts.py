@@ -14,7 +14,7 @@ from typing import Any
 from fairtune.core.errors import DataError
 from fairtune.settings.values import MOST_CLASSES
 from fairtune.tasks.reading.files import require_file, shards
-from fairtune.tasks.reading.labels import NO_LABEL
+from fairtune.tasks.reading.labels import NO_LABEL, is_number
 from fairtune.tasks.reading.reader import RowReader
 
 MOST_ROWS = 100_000
@@ -32,6 +32,7 @@ class ColumnFacts:
         missing: rows with nothing in it, or with a word that means nothing, such as NaN.
         characters: of all values together, as they are written.
         texts: whether every value is a text, as all are in CSV and TSV.
+        example: one of the values where all are numbers, with a fraction if one has; None where one is something else.
         values: how often each value occurs; None where there are more than can be classes, or they are long.
     """
 
@@ -39,6 +40,7 @@ class ColumnFacts:
     missing: int = 0
     characters: int = 0
     texts: bool = True
+    example: str | None = None
     values: Counter[str] | None = field(default_factory=Counter)
 
     @property
@@ -55,6 +57,10 @@ class ColumnFacts:
         self.filled += 1
         self.characters += len(text)
         self.texts = self.texts and isinstance(value, str)
+        if not is_number(text):
+            self.example = None
+        elif self.filled == 1 or (self.example is not None and float(self.example).is_integer()):
+            self.example = text
         if self.values is not None:
             self.values[text] += 1
             if len(text) > LONGEST_VALUE or len(self.values) > MOST_CLASSES:

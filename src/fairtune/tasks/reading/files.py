@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -133,6 +134,16 @@ def read_whole(file: Path) -> bytes:
     return content
 
 
+def read_text(file: Path) -> str:
+    """All that is in a file, as text.
+
+    Raises:
+        DataError: it cannot be read, is packed and too large, or not UTF-8.
+    """
+    with explain_errors(file):
+        return "".join(decode(file, io.BytesIO(read_whole(file)).read)[1])
+
+
 def decode(where: Path | str, read: Callable[[int], bytes], encoding: str | None = None) -> tuple[str, Iterator[str]]:
     """How a file is encoded, and its text, a block at a time, with its own line ends.
 
@@ -203,3 +214,8 @@ def long_line(where: Path | str, number: int) -> DataError:
         f"{where}: line {number} is longer than {LONGEST:,} characters; no text is. Is this the right file, with "
         "line ends? Break the line or remove it."
     )
+
+
+def last_line_end(text: str) -> int:
+    """Where the last whole line of a text ends; what follows a carriage return may belong to the same end."""
+    return max(text.rfind("\n"), text.rfind("\r", 0, -1)) + 1

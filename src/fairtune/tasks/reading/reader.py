@@ -30,13 +30,14 @@ from fairtune.tasks.reading.files import (
     explain_errors,
     format_of,
     head_of,
+    last_line_end,
     long_line,
     open_file,
     require_file,
     shards,
 )
 from fairtune.tasks.reading.parquet import parquet_tables, plain_column, python_values
-from fairtune.tasks.reading.tables import LINE, Table
+from fairtune.tasks.reading.tables import LINE, DelimitedTable
 
 STDIN = "standard input"
 FIRST_ROWS, MOST_ROWS = 256, 4096
@@ -48,7 +49,7 @@ PLAIN_COLUMN = "text"
 TextRow = Literal["line", "paragraph"]
 """What one row of plain text is."""
 Row = dict[str, Any]
-Rows = tuple[Sequence[int], Any]
+Part = tuple[Sequence[int], Any]
 """The numbers of some rows, and an Arrow table or a list of mappings."""
 
 
@@ -186,7 +187,7 @@ class RowReader:
             if known is None:
                 self.format = self._by_first_line()
             if self.format in DELIMITERS:
-                self._table = Table(self.where, self._blocks, DELIMITERS[self.format], columns)
+                self._table = DelimitedTable(self.where, self._blocks, DELIMITERS[self.format], columns)
                 self.delimiter = self._table.delimiter
 
     def _known_format(self, given: str | None) -> str | None:
@@ -248,7 +249,7 @@ class RowReader:
         ):  # a shard may be empty, so all of them are looked at where columns are named
             raise DataError(f"{self.where}: there are no rows.")
 
-    def _parts(self) -> Iterator[Rows]:
+    def _parts(self) -> Iterator[Part]:
         if self.format == "parquet":
             assert isinstance(self.where, Path)
             return parquet_tables(self.where, self._columns)
@@ -264,7 +265,7 @@ class RowReader:
         done, left = 0, ""
         for block in itertools.chain(self._blocks, [None]):
             text = left + (block or "")
-            end = len(text) if block is None else max(text.rfind("\n"), text.rfind("\r", 0, -1)) + 1
+            end = len(text) if block is None else last_line_end(text)
             lines, left = LINE.findall(text[:end]), text[end:]
             if len(text) > LONGEST:
                 for number, line in enumerate([*lines, left], done + 1):
@@ -273,7 +274,7 @@ class RowReader:
             yield done + 1, lines
             done += len(lines)
 
-    def _json_rows(self) -> Iterator[Rows]:
+    def _json_rows(self) -> Iterator[Part]:
         """Each mapping with its line's number; blank lines are left out."""
         wanted, from_start = set(self._columns or ()), True
         for first, lines in self._lines():
@@ -296,13 +297,13 @@ class RowReader:
                 from_start = False
                 yield [number for number, _ in filled], rows
 
-    def _plain_lines(self) -> Iterator[Rows]:
+    def _plain_lines(self) -> Iterator[Part]:
         """A blank line is an empty text, so that answers stand beside their lines."""
         for first, lines in self._lines():
             if lines:
                 yield range(first, first + len(lines)), _text_table([line.rstrip("\r\n") for line in lines])
 
-    def _paragraphs(self) -> Iterator[Rows]:
+    def _paragraphs(self) -> Iterator[Part]:
         """The lines between blank ones, numbered by their first. A very long paragraph is cut at the end of a line."""
         found: list[str] = []
         size = began = 0

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairtune.core.errors import DataError
 from fairtune.tasks.reading.columns import SEPARATORS, choose_columns
-from fairtune.tasks.reading.files import LONGEST, head_of, long_line
+from fairtune.tasks.reading.files import LONGEST, head_of, last_line_end, long_line
 
 LOOKED_AT = 51
 """The header and the rows that have to be as wide, before a separator is believed that no one asked for."""
@@ -35,7 +35,7 @@ def _rows(delimiter: str, most: int | None = None) -> re.Pattern[str]:
     return re.compile(f"(?:{_row(delimiter).pattern}){times}+")
 
 
-class Table:
+class DelimitedTable:
     """The rows of CSV or TSV.
 
     Args:
@@ -70,8 +70,8 @@ class Table:
                 text += "\n"
             if self._header is None:
                 text = self._without_header(text)
-            found = rows.match(text)
-            end = found.end() if found else 0
+            found = rows.match(text) if '"' in text else None
+            end = found.end() if found else last_line_end(text)
             if len(text) > LONGEST or (self._ended and end < len(text)):
                 good, error = self._fault(text, whole=self._ended)
                 if error is not None:
@@ -129,7 +129,7 @@ class Table:
 
         header = self._header or []
         places = [str(header.index(column)) for column in self._chosen]
-        content = text.encode("utf-8-sig")  # Arrow takes one mark away
+        content = text.encode("utf-8-sig" if text[0] == "\ufeff" else "utf-8")  # Arrow takes one mark away
         return arrow_csv.read_csv(
             pa.BufferReader(content),
             arrow_csv.ReadOptions(

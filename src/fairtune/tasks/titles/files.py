@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import write_atomically
-from fairtune.tasks.reading.files import decode, explain_errors, read_whole, require_file, suffix_of
+from fairtune.tasks.reading.files import read_text, require_file, suffix_of
 from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.titles.bibtex import bibtex_fields
 from fairtune.tasks.titles.made_titles import MadeTitle
@@ -47,8 +47,7 @@ def _read(file: Path, column: str) -> Iterable[str | None]:
         raise DataError(f"{file}: that is a folder; name a file.")
     if suffix in TABLES:
         return _column(file, column)
-    with explain_errors(file):
-        text = "".join(decode(file, io.BytesIO(read_whole(file)).read)[1])
+    text = read_text(file)
     return text.splitlines() if suffix == LINES else bibtex_fields(text, column, str(file))
 
 
