@@ -11,21 +11,26 @@ from fairtune.tasks.titles.grammar import RULES, words_of
 
 CHOICE = re.compile(r"<([^<>]*)>")
 SLOT = re.compile(r"\{(\d+)\.\.(\d+)\}|\{(\w+)([!^-]?)\}")
-CUTTING, FEWEST_WORDS = ("truncated_end", "ellipsis", "truncated_start", "fragment", "lost_spacing"), 5
-"""What these kinds leave of a shorter title could be anything."""
+FEWEST_WORDS = 5
+"""A shorter title is not cut: what is left could be anything."""
 FUNCTION_WORDS = frozenset(words_of("function_word"))
 Words = Sequence[str]
 
 
+class NotSuitedError(ValueError):
+    """A title does not lend itself to a kind of error."""
+
+
 def corrupt(kind: str, title: str, other: str, draws: random.Random) -> str | None:
-    """A wrong title; None if the title is too short for the kind.
+    """A wrong title; None if the title does not lend itself to the kind.
 
     Args:
         other: another title, for kinds that merge two.
     """
-    if kind in CUTTING and len(title.split()) < FEWEST_WORDS:
+    try:
+        return " ".join(_expand(kind, title.split(), other.split(), draws).split())
+    except NotSuitedError:
         return None
-    return " ".join(_expand(kind, title.split(), other.split(), draws).split())
 
 
 def _expand(rule: str, title: Words, other: Words, draws: random.Random) -> str:
@@ -39,7 +44,7 @@ def _expand(rule: str, title: Words, other: Words, draws: random.Random) -> str:
             text = _expand(name, title, other, draws)
         else:
             words = other if name.startswith("other_") else title
-            text = " ".join(PARTS[name.removeprefix("other_")](words, draws))
+            text = " ".join(_part(name.removeprefix("other_"), words, draws))
         if case == "!" or (case == "^" and draws.random() < 0.25):
             return text.upper()
         return text.lower() if case == "-" else text
@@ -49,6 +54,12 @@ def _expand(rule: str, title: Words, other: Words, draws: random.Random) -> str:
     while "<" in form:
         form = CHOICE.sub(lambda found: draws.choice(found[1].split("|")), form)
     return SLOT.sub(slot, form)
+
+
+def _part(name: str, words: Words, draws: random.Random) -> Words:
+    if name in CUTS and len(words) < FEWEST_WORDS:
+        raise NotSuitedError
+    return PARTS[name](words, draws)
 
 
 def _open_ends(words: Words) -> list[int]:
@@ -115,6 +126,7 @@ PARTS: Mapping[str, Callable[[Words, random.Random], Words]] = {
     "unreadable": _unreadable,
 }
 """What a form may take of a title."""
+CUTS = ("cut", "open_cut", "rest", "open_rest", "piece", "spaced")
 
 
 def _every_word(title: str) -> str:

@@ -119,42 +119,52 @@ front: <Summary|Introduction|1 Introduction|Contents|Chapter {1..12}|Part {1..9}
 
 sign: <∂|∑|∫|λ|α|β|→|≤|∈|=|+|−|(x)|(t)|u|n|f|R|^2|_i|⊗|×|/|2|1>
 unreadable_letter: <Ö|Ó|Ò|Ø|×|�|Ù|Ð|Ñ|È|Ç|Å|¬|¨|Ô|Â|Ä|¾|½|¼|À>
-misreading: <rn=m|m=rn|l=1|I=l|O=0|o=0|e=c|c=e|h=b|cl=d|d=cl|w=vv|S=5|B=8|t=f|u=n|n=u|i=!|fi= |fl= |ff= |tion=t?on|a=?>
+misreading: <rn=m|m=rn|l=1|I=l|O=0|o=0|e=c|c=e|h=b|cl=d|d=cl|w=vv|S=5|B=8|t=f|u=n|n=u|i=!|g=q|fi= |fl= |ff= |fi=�|tion=t?on|a=?|
+  e=>
 note_mark: <∗|*| ∗| *| †| ⋆| 1|1|¹| ∗†| #>
 function_word: <a|an|the|of|for|in|on|at|by|to|from|with|without|within|into|via|using|and|or|as|is|are|its|their|under|over|
   between|among|through|during|towards|against|based|upon|per|than|that|which|when|where|how|de|la|le|des|et|für|und|der|die|von>
-first: <Adam|Ahmed|Alan|Amit|Andrea|Anna|Chen|Christian|Daniel|David|Elena|Eric|Frank|George|Hans|Hiroshi|Ivan|James|Jean|John|
-  Karen|Luis|Maria|Mark|Mary|Mehmet|Michael|Paul|Peter|Richard|Robert|Thomas|Wei|Jérôme|José|Jürgen>
-last: <Agarwal|Ahmad|Allen|Anderson|Baker|Bauer|Bell|Berg|Bianchi|Black|Brown|Carter|Chang|Chen|Cheng|Choi|Clark|Cohen|Das|Diaz|
-  Evans|Fischer|Foster|Garcia|Gomez|Gupta|Hall|Hansen|Ito|Ivanov|Jackson|Jones|Kato|Keller|Khan|Kim|King|Klein|Kumar|Lee|Lewis|Li|
-  Liu|Lopez|Ma|Martin|Mehta|Meyer|Miller|Moore|Nelson|Nguyen|Novak|Park|Patel|Petrov|Rao|Roberts|Rossi|Roy|Sato|Schmidt|Shah|Silva|
-  Singh|Smirnov|Suzuki|Tanaka|Taylor|Wang|Weber|White|Wilson|Wong|Wu|Xu|Yang|Zhang|Zhou>
+first: <Adam|Ahmed|Akira|Alan|Alice|Amit|Ana|Andrea|Anna|Antonio|Barbara|Brian|Carlos|Chen|Christian|Claire|Daniel|David|Dmitri|
+  Elena|Emma|Eric|Eva|Frank|George|Hans|Hassan|Helen|Hiroshi|Ivan|James|Jean|Jin|John|Karen|Kenji|Laura|Lin|Luca|Luis|Maria|Mark|
+  Martin|Mary|Mehmet|Michael|Min|Olga|Paul|Peter|Pierre|Rajesh|Richard|Robert|Susan|Thomas|Wei|Jérôme|José|Jürgen>
+last: <Abbott|Adler|Agarwal|Ahmad|Allen|Anderson|Baker|Banerjee|Bauer|Bell|Berg|Bernard|Bianchi|Black|Brown|Campos|Carter|Chang|
+  Chen|Cheng|Choi|Clark|Cohen|Costa|Das|Davies|Diaz|Dubois|Evans|Fischer|Foster|Garcia|Gomez|Gray|Gupta|Hall|Hansen|Harris|Hughes|
+  Ito|Ivanov|Jackson|Jain|Jones|Kato|Keller|Khan|Kim|King|Klein|Kowalski|Kumar|Larsen|Lee|Lewis|Li|Liu|Lopez|Ma|Martin|Mehta|
+  Meyer|Miller|Moore|Moreau|Nagy|Nelson|Nguyen|Novak|Park|Patel|Perez|Petrov|Rao|Roberts|Rossi|Roy|Sato|Schmidt|Scott|Shah|Silva|
+  Singh|Smirnov|Suzuki|Tanaka|Taylor|Torres|Walker|Wang|Weber|White|Wilson|Wong|Wu|Xu|Yang|Zhang|Zhou>
 city: {town}, <Germany|France|Italy|UK|The Netherlands|Spain|Japan|China|India|Canada|Australia|Brazil|Texas|MA|California>
-town: <Amsterdam|Athens|Barcelona|Beijing|Berlin|Boston|Budapest|Cambridge|Chicago|Copenhagen|Dublin|Edinburgh|Hamburg|Helsinki|
-  Lisbon|London|Lyon|Madrid|Melbourne|Montreal|Moscow|Munich|New York|Oslo|Paris|Prague|Rome|Seoul|Tokyo|Toronto>
-field: <Algebra|Applied Mathematics|Artificial Intelligence|Astronomy|Biochemistry|Bioinformatics|Biology|Biomedical Engineering|
-  Chemistry|Computational Linguistics|Computer Science|Computer Science|Control Systems|Cryptography|Data Mining|Ecology|Economics|
-  Electrical Engineering|Genetics|Geology|Image Processing|Information Science|Information Systems|Linguistics|Machine Learning|
-  Materials Science|Mathematics|Mechanical Engineering|Medicine|Molecular Biology|Neural Networks|Neuroscience|Operations Research|
-  Optics|Parallel Computing|Pattern Recognition|Physics|Psychology|Public Health|Robotics|Signal Processing|Software Engineering|
-  Statistics>
-publisher: <ACM|American Mathematical Society|Cambridge University Press|Elsevier|IEEE|John Wiley & Sons, Ltd.|
-  Kluwer Academic Publishers|MIT Press|Nature Publishing Group|Oxford University Press|SIAM|Springer|Springer-Verlag>
+town: <Amsterdam|Athens|Barcelona|Beijing|Berlin|Boston|Budapest|Cambridge|Chicago|Copenhagen|Dublin|Edinburgh|Geneva|Hamburg|
+  Helsinki|Kyoto|Lisbon|London|Lyon|Madrid|Melbourne|Montreal|Moscow|Munich|New York|Oslo|Paris|Prague|Rome|Seoul|Tokyo|Toronto|
+  Vienna>
+field: <Acoustics|Algebra|Applied Mathematics|Applied Physics|Artificial Intelligence|Astronomy|Biochemistry|Bioinformatics|
+  Biology|Biomedical Engineering|Chemistry|Civil Engineering|Cognitive Science|Computer Engineering|Computational Linguistics|
+  Computer Science|Computer Science|Control Systems|Cryptography|Data Mining|Ecology|Economics|Education|Electrical Engineering|
+  Environmental Science|Epidemiology|Finance|Fluid Mechanics|Genetics|Geology|Geophysics|Image Processing|Information Science|
+  Information Systems|Law|Logic|Linguistics|Machine Learning|Management Science|Materials Science|Mathematics|
+  Mechanical Engineering|Medicine|Microbiology|Molecular Biology|Neural Networks|Neuroscience|Operations Research|Optics|
+  Parallel Computing|Pattern Recognition|Philosophy|Physics|Psychology|Public Health|Remote Sensing|Robotics|Signal Processing|
+  Social Sciences|Software Engineering|Statistics|Systems Engineering>
+publisher: <Academic Press|ACM|ACM Press|American Mathematical Society|BioMed Central|Cambridge University Press|Elsevier|IEEE|
+  Elsevier Science B.V.|IEEE Computer Society|John Wiley & Sons, Ltd.|Kluwer Academic Publishers|MIT Press|
+  Nature Publishing Group|Oxford University Press|Pergamon Press|SIAM|Springer|Springer-Verlag|Springer-Verlag Berlin Heidelberg>
 society: <IEEE|ACM|SIAM|AIAA|ASME|USENIX|IFIP|SPIE|AAAI|AMS|ESA|INRIA|CERN|NASA|NATO|OECD|WHO|UNESCO>
 degree: <Doctor of Philosophy|Master of Science|Master of Engineering|Doctor of Science|Bachelor of Arts>
-section: <Abstract|Summary|Introduction|Contents|Table of Contents|References|Bibliography|Acknowledgments|Conclusion|Discussion|
-  Results|Results and Discussion|Methods|Materials and Methods|Methodology|Background|Motivation|Overview|Related Work|
-  Previous Work|Preliminaries|Definitions|Appendix|Appendix A|Glossary|Index|Keywords|Index Terms|Objectives|Purpose|Scope|
-  Executive Summary|List of Figures|List of Tables|Recommendations|Examples|Preface|Problem Statement|Future Work|Experiments|
-  Experimental Results|Evaluation|Implementation|Applications|Proof|Theorem|Remarks|Foreword|Editorial|Erratum|Book Review|
-  Review Article|Original Article|Research Article|Short Communication|Technical Note|Case Report|Extended Abstract|
-  Supplementary Material|About the Authors|Contributors|Disclaimer|Data|Model|Analysis|Notes|Case Study|Procedure|Highlights|
-  Chapter 1|Part I|News>
-form: <Agenda|Approved by|Author(s)|Board of Directors|Call for Papers|Call for Participation|Contract Number|Date|Course Outline|
-  Draft|Edited by|Editorial Board|Fact Sheet|Final Report|For Immediate Release|Frequently Asked Questions|Instructions to Authors|
-  Lecture Notes|Meeting Minutes|Newsletter|Notice|Organizing Committee|Prepared by|Prepared for|Press Release|
-  Principal Investigator|Program Committee|Received|Registration Form|Report Date|Report Documentation Page|Requirements|Slides|
-  Sponsored by|Status Report|Submitted to|Supervisor|Technical Data|Title|Title Page|Topics|User Manual|Welcome|Work Package>
+section: <Abstract|Summary|Introduction|Contents|Table of Contents|References|Bibliography|Acknowledgments|Conclusion|Conclusions|
+  Discussion|Results|Results and Discussion|Methods|Materials and Methods|Methodology|Background|Motivation|Overview|Related Work|
+  Previous Work|Preliminaries|Definitions|Notation|Appendix|Appendix A|Glossary|Index|Keywords|Index Terms|Objectives|Purpose|
+  Scope|Executive Summary|List of Figures|List of Tables|Recommendations|Examples|Exercises|Preface|Problem Statement|Future Work|
+  Figures|Experiments|Experimental Results|Evaluation|Implementation|Applications|Proof|Theorem|Remarks|Foreword|Editorial|
+  Commentary|Erratum|Letter to the Editor|Book Review|Review Article|Original Article|Research Article|Short Communication|
+  Technical Note|Case Report|Guest Editorial|Extended Abstract|Supplementary Material|About the Authors|Contributors|Disclaimer|
+  Tables|Data|Model|Analysis|Notes|Case Study|Procedure|Participants|Questions|Highlights|Author Index|List of Symbols|Chapter 1|
+  Chapter One|Part I|Section 2|News>
+form: <Agenda|Approved by|Author(s)|Board of Directors|Call for Papers|Call for Participation|Contact Information|Contract Number|
+  Date|Course Outline|Deliverable|Document History|Draft|Edited by|Editorial Board|Fact Sheet|Final Report|For Immediate Release|
+  Instructor|Frequently Asked Questions|Instructions to Authors|Lecture Notes|Meeting Minutes|Members|Newsletter|Notice|
+  Organizing Committee|Posters|Prepared by|Prepared for|Press Release|Principal Investigator|Program Committee|Project Number|
+  Received|Registration Form|Report Date|Report Documentation Page|Requirements|Revision History|Slides|Sponsored by|
+  Status Report|Submitted to|Supervisor|Syllabus|Technical Data|Title|Title Page|Topics|User Manual|Version History|Welcome|
+  Work Package|Workshop Program>
 """
 RULE = re.compile(r"(\w+)(?: ([\d.]+))?: ")
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from bisect import bisect
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.tasks.titles.corruption import corrupt, vary_surface
-from fairtune.tasks.titles.grammar import KINDS, words_of
+from fairtune.tasks.titles.grammar import KINDS, RULES, words_of
 
-MERGED, RESPACED = "two_titles", "lost_spacing"
-"""The kind that uses up two titles, and the kind that leaves the letters of one as they are."""
 CORRECT = "correct"
 """What the column `kind` says of a correct title."""
 ROWS, FEWEST = 20_000, 10
@@ -56,7 +53,7 @@ def make_titles(
         DataError: too few titles, an odd or impossible number of rows, an unknown kind or a wrong weight.
     """
     share, titles = weigh(weights or {}), usable_titles(correct)
-    used = (2 + share[MERGED] / sum(share.values())) / 2 / SPARE
+    used = (1 + sum(weight * _titles_used(kind) for kind, weight in share.items()) / sum(share.values())) / 2 / SPARE
     most = max(0, int((len(titles) - 1) / used) // 2 * 2)
     if most < FEWEST:
         raise DataError(
@@ -72,9 +69,14 @@ def make_titles(
     return _made(titles, rows or min(ROWS, most), share, random.Random(f"make-titles {seed}"))
 
 
+def _titles_used(kind: str) -> int:
+    """How many correct titles one wrong title of a kind uses up."""
+    return 2 if any("{other" in form for _, form in RULES[kind]) else 1
+
+
 def _made(titles: list[str], rows: int, share: Mapping[str, float], draws: random.Random) -> list[MadeTitle]:
     draws.shuffle(titles)
-    unused, taken = deque(titles), {(False, comparable(title)) for title in titles}
+    unused, taken = deque(titles), {comparable(title) for title in titles}
 
     def wrong(kind: str) -> MadeTitle:
         """A wrong title that is none of the source's and was not made before; of another kind where this one fails."""
@@ -82,10 +84,14 @@ def _made(titles: list[str], rows: int, share: Mapping[str, float], draws: rando
             original, other = unused.popleft(), unused[0]
             varied = vary_surface(original, draws)
             text = corrupt(kind, varied, vary_surface(other, draws), draws)
-            key = (kind == RESPACED, comparable(text or ""))
-            if text and text != varied and key not in taken:
+            key = comparable(text or "")
+            if (
+                text
+                and text != varied
+                and (key not in taken or (kind == "lost_spacing" and key == comparable(original)))
+            ):
                 taken.add(key)
-                if kind == MERGED:
+                if _titles_used(kind) == 2:
                     unused.popleft()
                 return MadeTitle(text, 0, kind, original)
             unused.append(original)
@@ -96,11 +102,17 @@ def _made(titles: list[str], rows: int, share: Mapping[str, float], draws: rando
             "more weight to other kinds."
         )
 
-    edges, wanted = list(itertools.accumulate(share.values())), rows // 2
-    turns = [list(share)[bisect(edges, (turn + 0.5) / wanted * edges[-1])] for turn in range(wanted)]
+    edges = [
+        round(rows / 2 * weight / sum(share.values())) for weight in itertools.accumulate(share.values(), initial=0)
+    ]
+    turns = [
+        kind for kind, (low, high) in zip(share, itertools.pairwise(edges), strict=True) for _ in range(high - low)
+    ]
     draws.shuffle(turns)
     made = [wrong(kind) for kind in turns]
-    made += [MadeTitle(vary_surface(title, draws), 1, CORRECT, title) for title in itertools.islice(unused, wanted)]
+    made += [
+        MadeTitle(vary_surface(title, draws), 1, CORRECT, title) for title in itertools.islice(unused, rows - len(made))
+    ]
     draws.shuffle(made)
     return made
 
