@@ -187,7 +187,7 @@ def test_ctrl_c_saves_what_was_learned_and_says_so(base: Path, tmp_path: Path, m
         (["{data}", "--max-length", "9" * 400], "max_length: found '999"),
         (["{data}", "--seed", "9223372036854775808"], "seed: found 9223372036854775808"),
         (["{data}", "--epochs", "inf"], "epochs: found inf"),
-        (["{data}", "--set", "warmup=[[[[" + "[" * 100], "nested too deeply"),
+        (["{data}", "--set", "warmup=[[[[" + "[" * 100], "not valid YAML"),
         (["{data}", "--set", "warmup"], "--set warmup: write KEY=VALUE"),
         (["{data}", "--set", "warmupp=1"], "Did you mean 'warmup'?"),
         (["{data}", "--metric", "auc"], "metric"),

@@ -85,7 +85,7 @@ def test_the_defaults_are_the_published_settings() -> None:
     ({"weighted_ce": {"weights": {"neg": 1, "pos": -2}}}, "weights"),
     ({"weighted_ce": {"weights": None}}, "weights: found None"),
     ({"label_smoothing": {"smoothing": 1}}, "smoothing: found 1; allowed: a number of at least 0 and below 1"),
-    ({"rdrop": {"alpha": -1}}, "alpha: found -1; allowed: a number of at least 0"),
+    ({"rdrop": {"alpha": -1}}, "alpha: found -1; allowed: a number from 0"),
     ({"layerwise_lr": {"decay": 1.1}}, "decay: found 1.1"),
     ({"layerwise_lr": {"deca": 0.9}}, "deca: unknown key.*Did you mean 'decay'"),
     ({"layerwise_lr": {"groups": []}}, "groups: is empty"),

@@ -61,7 +61,7 @@ class WorkerSign:
     of: Count | None = None
     beat: Count = 0
     time: Number = 0.0
-    every: Annotated[Number, Field(ge=0.1, le=60)] = BEAT_SECONDS
+    every: Annotated[Number, Field(gt=0, le=60)] = BEAT_SECONDS
     load: Number | None = None
     memory_used: Count | None = None
     memory: Count | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -47,7 +48,8 @@ def examples_used(examples: Any, rows: int, classes: int) -> int:
     return rows if asked is None else min(rows, asked)
 
 
-class SharedSample(NamedTuple):
+@dataclass(frozen=True)
+class SharedSample:
     """A training sample that arms share.
 
     Args:
