@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
+from fairtune.core.numbers import listed
 from fairtune.core.plugins import loaded_plugins
 from fairtune.study.schema import study_json_schema
 from fairtune.study.yaml_tree import Path
@@ -92,8 +93,8 @@ def allowed_text(fragment: Fragment, far: bool = False) -> str:
     phrases = [_phrase(part, far) for part in parts if _literals(part) is None]
     words = list(dict.fromkeys(word(value) for part in parts for value in _literals(part) or ()))
     if not phrases:
-        return _either(words)
-    return ", or ".join([*dict.fromkeys(phrases), *([_either([f"`{one}`" for one in words])] if words else [])])
+        return listed(words, "or")
+    return ", or ".join([*dict.fromkeys(phrases), *([listed((f"`{one}`" for one in words), "or")] if words else [])])
 
 
 def word(value: Any) -> str:
@@ -132,7 +133,7 @@ def _phrase(fragment: Fragment, far: bool) -> str:
             return f"a list of {entries}{', each once' if unique else ''}"
         return f"a list of {f'at most {most:,} ' if most else ''}{'different ' if unique else ''}{entries}"
     if kind == "object" and 0 < len(keys) <= MOST_KEYS:
-        return f"a mapping with {_either([f'`{key}`' for key in keys], 'and')}"
+        return f"a mapping with {listed(f'`{key}`' for key in keys)}"
     limits = _limits(fragment, far)
     return f"a {KINDS.get(str(kind), 'value')}{f' {limits}' if limits else ''}"
 
@@ -161,7 +162,3 @@ def _limits(fragment: Fragment, far: bool) -> str:
         "exclusiveMaximum": "below {}",
     }
     return " and ".join(form.format(limits[key]) for key, form in forms.items() if key in limits)
-
-
-def _either(words: Sequence[str], link: str = "or") -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {link} {words[-1]}"

@@ -6,7 +6,7 @@ Each rule is a function of the same `Facts`; `RULES` lists them all.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from fairtune.core.cautions import Caution, gravest_first
 from fairtune.core.errors import FairtuneError, one_of
-from fairtune.core.numbers import as_percent
+from fairtune.core.numbers import as_percent, listed
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.bands import find_band
 from fairtune.settings.metrics import METRICS
@@ -204,7 +204,7 @@ def _no_control(facts: Facts) -> Iterator[Caution]:
             seen += ", and no arm without methods has these settings"
             why = f"method and {' and '.join(changed)} cannot be told apart, so no verdict will be given"
             add = add if line else "Add an arm without methods that has these settings"
-        yield warning("no-control", f"{_listed(found)}: {seen}", why, add)
+        yield warning("no-control", f"{listed(found)}: {seen}", why, add)
 
 
 def _lacking(facts: Facts) -> Iterator[Caution]:
@@ -236,7 +236,7 @@ def _lacking(facts: Facts) -> Iterator[Caution]:
                 lacking.append((("no-observer", observing, "the head does and what the map does", line), arm))
     for (code, seen, both, line), found in sorted(_grouped(lacking).items(), key=lambda one: one[0][0]):
         why = f"what {both} cannot be told apart"
-        yield warning(code, f"{_listed(found)}: {seen}", why, f"Add the arm `{line}`")
+        yield warning(code, f"{listed(found)}: {seen}", why, f"Add the arm `{line}`")
 
 
 UNEQUAL = (
@@ -283,7 +283,7 @@ def _arms(facts: Facts) -> Iterator[Caution]:
     """Arms of the same runs, and choices that all or some arms make."""
     for group in _alike(facts.arms):
         if len(group) > 1:
-            seen = f"{_listed(group)} have the same settings and methods"
+            seen = f"{listed(group)} have the same settings and methods"
             why = "with the same seeds they train to the same bits, which shows nothing about the luck of seeds"
             do = "Keep one, and set `aa: true` for a copy of the reference with other random numbers"
             yield note("same-runs", seen, why, do)
@@ -300,7 +300,7 @@ def _arms(facts: Facts) -> Iterator[Caution]:
         if names:
             yield note(
                 "extra-tuning",
-                f"{_listed(arms)}: {_listed(names)} {'is' if len(names) == 1 else 'are'} tuned too, which arms without the method "
+                f"{listed(arms)}: {listed(names)} {'is' if len(names) == 1 else 'are'} tuned too, which arms without the method "
                 "do not have",
                 "they choose among more settings than the others, and part of a gain may come from that choice",
                 "Report it as extra tuning, or take it out of the space",
@@ -332,7 +332,7 @@ def _training(facts: Facts) -> Iterator[Caution]:
     for (runs, caution), names in _grouped(found).items():
         if caution.code == "warmup-long" and tune is not None and "warmup" in tune.shared:
             continue  # every trial sets it for itself
-        who = "all arms" if len(names) == len(facts.arms) > 1 else _listed(names)
+        who = "all arms" if len(names) == len(facts.arms) > 1 else listed(names)
         yield replace(caution, seen=f"{runs}{who}: {caution.seen}")
 
 
@@ -373,8 +373,8 @@ def _lengths(full: FullStudy, arms: Arms, words: TokenizerFolder) -> Iterator[Ca
     for group in alike:
         whole = [arm for arm in group if lengths[arm] >= longest]
         if len({lengths[arm] for arm in whole}) > 1:
-            values = _listed([f"{lengths[arm]}" for arm in whole])
-            seen = f"{_listed(whole)}: max_length {values}, and the longest of {counted} has {longest} tokens"
+            values = listed([f"{lengths[arm]}" for arm in whole])
+            seen = f"{listed(whole)}: max_length {values}, and the longest of {counted} has {longest} tokens"
             why = "they differ in nothing else and cut none of these texts, so they are the same runs twice"
             do = f"Compare lengths below {longest}, or keep one of them"
             yield warning("same-lengths", seen, why, do)
@@ -418,7 +418,3 @@ def _grouped(found: Iterable[tuple[Any, str]]) -> dict[Any, list[str]]:
     for key, arm in found:
         groups.setdefault(key, []).append(arm)
     return groups
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -166,12 +166,8 @@ def _question(facts: FileFacts, missing: Sequence[str]) -> str:
 
 def _listed(facts: FileFacts) -> str:
     """The columns, each with what it holds."""
-    shown = [
-        f"{printable(name)[:NAME_SHOWN]} ({_content(facts.columns[name])})"
-        for name in list(facts.columns)[:COLUMNS_SHOWN]
-    ]
-    more = f" and {len(facts.columns) - COLUMNS_SHOWN:,} more" if len(facts.columns) > COLUMNS_SHOWN else ""
-    return f"{one_of(shown)}{more}."
+    columns = [f"{printable(name)[:NAME_SHOWN]} ({_content(column)})" for name, column in facts.columns.items()]
+    return f"{one_of(columns, COLUMNS_SHOWN)}."
 
 
 def _content(column: ColumnFacts) -> str:
