@@ -28,7 +28,7 @@ Work = Callable[[Any], Any]
 
 
 def map_batches(batches: Iterable[Any], work: Work, module: str, settings: dict[str, Any], few: int) -> Iterator[Any]:
-    """What the work makes of each record batch, in their order: here, then in a process for each core.
+    """What the work makes of each record batch, in their order: here, and in a process for each other core.
 
     Args:
         module: its main part calls `serve` with the same work, made from the settings.
@@ -47,7 +47,7 @@ def map_batches(batches: Iterable[Any], work: Work, module: str, settings: dict[
         return
     helpers: list[_Helper] = []
     idle: SimpleQueue[_Helper | None] = SimpleQueue()
-    for _ in range(cores):
+    for _ in range(cores - 1):
         idle.put(None)
 
     def answered(batch: Any) -> Any:
@@ -62,11 +62,15 @@ def map_batches(batches: Iterable[Any], work: Work, module: str, settings: dict[
             idle.put(helper)
 
     waiting: deque[Future[Any]] = deque()
-    threads = ThreadPoolExecutor(cores)
+    threads = ThreadPoolExecutor(cores - 1)
     try:
         for batch in left:
-            waiting.append(threads.submit(answered, batch))
-            if len(waiting) >= AHEAD * cores:
+            if sum(not asked.done() for asked in waiting) < AHEAD * (cores - 1):
+                waiting.append(threads.submit(answered, batch))
+            else:  # all have enough to do
+                waiting.append(Future())
+                waiting[-1].set_result(work(batch))
+            while waiting and (waiting[0].done() or len(waiting) > 2 * AHEAD * cores):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

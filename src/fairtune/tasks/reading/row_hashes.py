@@ -14,7 +14,7 @@ from fairtune.tasks.text_hashes import PAIR_SEPARATOR, Hashes, hash_columns, uni
 
 EXACT, NORMAL, PLACE = "exact\0", "normal\0", "place\0"
 """What the columns of hashes are called beside those of a file, of which none is called so."""
-FEW_ROWS = 50_000
+FEW_ROWS = 20_000
 """Rows that are hashed before another process would have started."""
 ASCII_SPACES = "".join(chr(code) for code in range(128) if chr(code).isspace())
 """What Python takes for spaces around a text; Arrow has a list of its own."""

@@ -131,8 +131,12 @@ def collect(
     types: dict[str, int] = {}
 
     def labels(some: RowBatch, column: str, types: dict[str, int]) -> Any:
-        found = label_texts(where, column, some.numbers, some.values(column), types)
-        return pa.array(found, pa.large_string())
+        encoded = _encoded(where, some, column)
+        if encoded is None:
+            return pa.array(label_texts(where, column, some.numbers, some.values(column), types), pa.large_string())
+        first = np.unique(encoded.indices.to_numpy(), return_index=True)[1]
+        numbers, different = [some.numbers[place] for place in first], encoded.dictionary.to_pylist()
+        return pa.array(label_texts(where, column, numbers, different, types), pa.large_string()).take(encoded.indices)
 
     def batches(advance: Advance) -> Iterator[Any]:
         for some in read:
@@ -172,11 +176,25 @@ def open_table(file: Path) -> Any:
     return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
 
 
+def _strings(where: Path | str, some: RowBatch, column: str) -> Any:
+    """A column of texts as Arrow has it; None of any other."""
+    import pyarrow as pa
+
+    found = None if some.table is None else plain_column(where, some.table, column).combine_chunks()
+    return found if found is not None and pa.types.is_large_string(found.type) else None
+
+
+def _encoded(where: Path | str, some: RowBatch, column: str) -> Any:
+    """The same as places among its different values, of which labels have few."""
+    found = _strings(where, some, column)
+    return None if found is None else found.dictionary_encode("encode")
+
+
 def _texts(where: Path | str, some: RowBatch, column: str) -> Any:
     import pyarrow as pa
 
-    if some.table is not None and pa.types.is_large_string((found := plain_column(where, some.table, column)).type):
-        return found.combine_chunks()
+    if (found := _strings(where, some, column)) is not None:
+        return found
     values = some.values(column)
     try:
         return pa.array(values, pa.large_string())

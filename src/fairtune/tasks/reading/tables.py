@@ -25,7 +25,7 @@ BLANK = ("\n", "\r\n", "\r")
 def _row(delimiter: str) -> re.Pattern[str]:
     """A whole row with its line end; possessive, so that a row is found in one pass or not at all."""
     mark = re.escape(delimiter)
-    field = rf'(?:"(?:[^"]++|"")*+"|[^"{mark}\r\n][^{mark}\r\n]*+)?+'
+    field = rf'(?:"[^"]*+(?:""[^"]*+)*+"|[^"{mark}\r\n][^{mark}\r\n]*+)?+'
     return re.compile(rf"{field}(?:{mark}{field})*+(?:\r\n|\n|\r(?!\Z))")
 
 
@@ -136,7 +136,7 @@ class DelimitedTable:
                 use_threads=False, block_size=len(content) + 1, column_names=list(map(str, range(len(header))))
             ),
             arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            arrow_csv.ConvertOptions(column_types=dict.fromkeys(places, pa.string()), include_columns=places),
+            arrow_csv.ConvertOptions(column_types=dict.fromkeys(places, pa.large_string()), include_columns=places),
         ).rename_columns(list(self._chosen))
 
     def _fault(self, text: str, whole: bool) -> tuple[int, DataError | None]:
