@@ -119,7 +119,7 @@ def test_none_is_left_when_the_parent_is_ended(tmp_path: Path, ended_by: signal.
         "import pyarrow as pa\n"
         "from fairtune.tasks.reading import row_hashes\n"
         "from fairtune.tasks import helper_process\n"
-        "helper_process.available_cores = lambda: 2\n"
+        "helper_process.available_cores = lambda: 3\n"
         "row_hashes.FEW_ROWS = 0\n"
         "start = helper_process.start_helper\n"
         "def started(module):\n"
