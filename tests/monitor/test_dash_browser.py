@@ -114,7 +114,11 @@ def test_a_study_is_watched_while_it_runs_and_a_killed_run_says_why(
     browser: Any, tiny_model: Path, tiny_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = toy_source(tiny_model, tiny_task) | {
-        "arms": {"baseline": {}, "frozen": {"methods": [{"orthogonal_qk": {"init": "keep"}}]}}, "seeds": 2,
+        "arms": {
+            "baseline": {"epochs": 60},  # still running when it is killed, and when the other arm is done
+            "frozen": {"methods": [{"orthogonal_qk": {"init": "keep"}}]},
+        },
+        "seeds": 2,
     }  # fmt: skip
     source["train"] |= {"epochs": 6, "evaluate": 13}
     source["execution"]["checkpoint_every"] = 1000
