@@ -1,8 +1,7 @@
 """What it costs to watch a ledger: a look at ten thousand runs of which four move, the first rows, and memory over a day.
 
-Ledgers are made by hand (`growth.py`). Times are those of the processor; a look at every file of
-every run stands next to each. A day is as many looks as there are in one every two seconds, with a clock that is
-moved on by hand: in each, four runs make a step, and now and then one ends and the next begins.
+Ledgers are made by hand (`growth.py`). Times are those of the processor. A day is as many looks as there are in one every two
+seconds, with a clock that is moved on by hand: in each, four runs make a step, and now and then one ends and the next begins.
 
     python benchmarks/live.py
     python benchmarks/live.py --runs 1000 --looks 5000
@@ -30,7 +29,7 @@ from fairtune.core.files import read_json
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, lock
 from fairtune.ledger.scan import LedgerScan
-from fairtune.ledger.seals import close_run, files_of_run
+from fairtune.ledger.seals import close_run
 from fairtune.ledger.studies import run_folders
 from growth import STUDY, LedgerSize, make_ledger, measure
 
@@ -78,14 +77,12 @@ def show_status(runs: Path, trees: list[Path]) -> None:
 
 
 def show_opening(runs: Path, count: int) -> None:
-    """How long it is until there is something to show, and until all is read."""
+    """How long it is until there is something to show."""
     live = LedgerScan(runs)
-    first, _ = taken(lambda: (live.tick(), live.rows(STUDY)))
-    whole, _ = taken(live.read_all)
+    whole, _ = taken(lambda: (live.tick(), live.rows(STUDY)))
     curves, _ = taken(lambda: [live.progress(STUDY, row.arm, row.seed) for row in live.rows(STUDY)])
     print(
-        f"\n{count:,} runs: first rows after {1e3 * first:.0f} ms of the processor, all after {first + whole:.2f} s, all curves "
-        f"{curves:.2f} s later",
+        f"\n{count:,} runs: rows after {whole:.2f} s of the processor, all curves {curves:.2f} s later",
         flush=True,
     )
 
@@ -114,10 +111,10 @@ def show_first_page(runs: Path, count: int) -> None:
 
 
 def show_looks(runs: Path, count: int, rounds: int) -> None:
-    """A look when four runs move, against one at every file."""
+    """A look when four runs move."""
     moving = [Moving(folder) for folder in run_folders(runs / STUDY)[:: count // MOVING][:MOVING]]
     live = LedgerScan(runs)
-    live.read_all()
+    live.tick()
     for run in moving:
         live.progress(STUDY, run.folder.arm, run.folder.seed)
     live.tick()
@@ -130,12 +127,9 @@ def show_looks(runs: Path, count: int, rounds: int) -> None:
         walls.append(time.perf_counter() - began)
         assert changed == {STUDY}, "four of them moved"
         looks.append(spent)
-    folders = run_folders(runs / STUDY)
-    full = [taken(lambda: [files_of_run(folder) for folder in folders])[0] for _ in range(3)]
-    middle, every = statistics.median(looks), statistics.median(full)
+    middle = statistics.median(looks)
     print(f"\na look, {MOVING} of {count:,} runs move: {1e3 * middle:.0f} ms of the processor (at most {1e3 * max(looks):.0f}; "
-          f"by the clock on the wall {1e3 * statistics.median(walls):.0f})")  # fmt: skip
-    print(f"a look at every file: {1e3 * every:.0f} ms, {every / middle:.0f} times as long", flush=True)
+          f"by the clock on the wall {1e3 * statistics.median(walls):.0f})", flush=True)  # fmt: skip
 
 
 def show_day(runs: Path, looks: int) -> None:

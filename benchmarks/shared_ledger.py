@@ -23,7 +23,7 @@ from fairtune.core.files import write_atomically, write_json, write_sealed
 from fairtune.core.leases import Lease, LeaseWatch, require_held
 from fairtune.ledger.events import EventLog, all_events, counted_events
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.scan import LedgerScan
+from fairtune.ledger.scan import LedgerScan, RunRow
 from fairtune.ledger.seals import FINISHED, close_run, run_state
 from fairtune.ledger.studies import run_folder, write_study
 from growth import STUDY, LedgerSize, made_plan
@@ -196,12 +196,18 @@ def _read_on(runs: Path) -> None:
     """Read the status until this process is ended; what is finished stays so, and no look fails."""
     counts, most = runs / "reads", 0
     for number in range(10**9):
-        found = Counter(row.status for row in LedgerScan(runs, STUDY).read_all().rows(STUDY))
+        found = Counter(row.status for row in _rows(runs))
         if found[FINISHED] < most or found["damaged"]:
             (runs / "misread").write_text(json.dumps(found))
         most = found[FINISHED]
         write_atomically(counts, str(number + 1).encode(), durable=False)
         time.sleep(0.05)
+
+
+def _rows(runs: Path) -> list[RunRow]:
+    scan = LedgerScan(runs, STUDY)
+    scan.tick()
+    return scan.rows(STUDY)
 
 
 def look_at(runs: Path, load: Load, outcome: Outcome) -> Outcome:
@@ -213,7 +219,7 @@ def look_at(runs: Path, load: Load, outcome: Outcome) -> Outcome:
         outcome.faults.append(f"the status was misread: {(runs / 'misread').read_text()}")
     reads = (runs / "reads").read_text() if (runs / "reads").exists() else ""
     outcome.reads = int(reads or 0)
-    rows = LedgerScan(runs).read_all().rows(STUDY)
+    rows = _rows(runs)
     if len(rows) != load.runs or any(row.status != FINISHED or row.score != SCORE for row in rows):
         outcome.faults.append("the status says something else than the folders")
     return outcome
@@ -226,7 +232,7 @@ def _look_at_run(folder: RunFolder, key: str, load: Load, outcome: Outcome) -> N
         return
     outcome.finished += 1
     content = folder.events.read_bytes()
-    events, counted = list(all_events(folder.events)), counted_events(folder.events)
+    events, counted = all_events(folder.events), counted_events(folder.events)
     if len(events) != content.count(b"\n") or not content.endswith(b"\n"):
         outcome.faults.append(f"{name} has a line that is not whole")
     steps = [event["unit"] for event in counted if event["event"] == "step"]

@@ -118,7 +118,7 @@ def test_interrupted_and_with_a_node_lost_every_run_finishes_once_with_the_bits_
     assert Counter(event for _, event in monitor.events)["ended"] == 2
     for run in plan.runs:
         job, here = run.at(runs), run.at(alone)
-        events = list(all_events(job.run.events))
+        events = all_events(job.run.events)
         assert [event["event"] for event in events].count("finished") == 1
         resumed = [event["unit"] for event in events if event["event"] == "resumed"]
         assert job.name != lost[0] or resumed[-1] > 0, "it went on from what was saved"

@@ -116,5 +116,7 @@ def test_leases_are_no_part_of_a_finished_run(toy: ToyStudy, tmp_path: Path) -> 
     assert (
         LeaseWatch(job.run.path).try_take() is not None
     )  # such as of a process that was killed before it cleared away
-    (row,) = LedgerScan(tmp_path / "runs").read_all().rows("toy")
+    scan = LedgerScan(tmp_path / "runs")
+    scan.tick()
+    (row,) = scan.rows("toy")
     assert row.status == "finished"

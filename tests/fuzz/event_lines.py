@@ -31,7 +31,7 @@ def _check_events(file: Path, written: list[dict[str, Any]]) -> None:
 def event_lines(seed: int, folder: Path) -> Outcome | None:
     file = folder / "events.jsonl"
     _written(file)
-    before, written = file.read_bytes(), list(all_events(file))
+    before, written = file.read_bytes(), all_events(file)
     if seed % 2:
         lines = before.splitlines()
         lines[seed % len(lines)] = damaged_json(json.loads(lines[seed % len(lines)]), seed)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtune.ledger.events import SAMPLE, EventLog, all_events, counted_events, latest_events, parse_lines
+from fairtune.ledger.events import SAMPLE, EventLog, all_events, counted_events, parse_lines
 
 
 def write(path: Path, *events: tuple[str, int]) -> None:
@@ -43,7 +43,7 @@ def test_events_are_appended_with_their_values_and_time(tmp_path: Path) -> None:
 
 
 def test_no_file_is_no_events(tmp_path: Path) -> None:
-    assert list(all_events(tmp_path / "none")) == []
+    assert all_events(tmp_path / "none") == []
     assert counted_events(tmp_path / "none") == []
 
 
@@ -52,11 +52,10 @@ def test_a_cut_off_last_line_costs_that_line_only(tmp_path: Path, cut: int) -> N
     file = tmp_path / "events.jsonl"
     write(file, ("step", 1), ("step", 2), ("step", 3))
     file.write_bytes(file.read_bytes()[:-cut])
-    lost = cut > 1
-    assert names(list(all_events(file))) == [("step", 1), ("step", 2)] + ([] if lost else [("step", 3)])
+    assert names(all_events(file)) == [("step", 1), ("step", 2)]
     write(file, ("resumed", 2), ("step", 3))
-    assert names(list(all_events(file)))[-2:] == [("resumed", 2), ("step", 3)]
-    assert names(list(all_events(file)))[:2] == [("step", 1), ("step", 2)]
+    assert names(all_events(file))[-2:] == [("resumed", 2), ("step", 3)]
+    assert names(all_events(file))[:2] == [("step", 1), ("step", 2)]
 
 
 @pytest.mark.parametrize("garbage", [b"\xff\xfe\n", b"[1, 2]\n", b"\n", b"null\n", b"{}x\n"])
@@ -65,7 +64,7 @@ def test_lines_that_are_no_events_are_passed_over(tmp_path: Path, garbage: bytes
     write(file, ("step", 1))
     file.write_bytes(file.read_bytes() + garbage)
     write(file, ("step", 2))
-    assert names(list(all_events(file))) == [("step", 1), ("step", 2)]
+    assert names(all_events(file)) == [("step", 1), ("step", 2)]
 
 
 def test_what_was_lost_and_done_again_is_counted_once(tmp_path: Path) -> None:
@@ -76,7 +75,7 @@ def test_what_was_lost_and_done_again_is_counted_once(tmp_path: Path) -> None:
         *[("resumed", 0), ("step", 0), ("step", 1), ("warning", 1), ("failed", 0)],
         *[("resumed", 2), ("step", 2), ("step", 3), ("evaluation", 4)],
     ]
-    assert len(list(all_events(file))) == 11, "nothing is removed from the file"
+    assert len(all_events(file)) == 11, "nothing is removed from the file"
 
 
 def test_a_run_that_starts_again_from_nothing_counts_nothing_of_before(tmp_path: Path) -> None:
@@ -136,7 +135,7 @@ def test_a_line_cut_short_by_a_full_disk_does_not_swallow_the_next(tmp_path: Pat
     file = tmp_path / "events.jsonl"
     done = subprocess.run([sys.executable, "-c", FULL, str(file)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "File too large"
-    assert names(list(all_events(file))) == [("step", 1), ("failed", 2)]
+    assert names(all_events(file)) == [("step", 1), ("failed", 2)]
 
 
 def test_samples_of_the_device_come_from_another_thread_and_end_with_the_run(tmp_path: Path) -> None:
@@ -161,7 +160,7 @@ def test_samples_of_the_device_come_from_another_thread_and_end_with_the_run(tmp
     thread.join()
     assert path.stat().st_size == size, "the file is sealed now"
     assert all(parse_lines(line) for line in path.read_bytes().splitlines()), "no line is torn"
-    found = list(all_events(path))
+    found = all_events(path)
     assert [event["step"] for event in found if event["event"] == "step"] == list(range(1, 300))
     units = [event["unit"] for event in found]
     assert units == sorted(units), "a sample belongs to the unit that was written last"
@@ -180,4 +179,3 @@ def test_samples_of_what_was_lost_are_lost_with_it(tmp_path: Path) -> None:
         log.close()
     counted = [(e["unit"], e["attempt"]) for e in counted_events(path) if e["event"] == SAMPLE]
     assert counted == [(1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (5, 1)]
-    assert [event["event"] for event in latest_events(path, 2)] == ["step", "step"]

@@ -12,10 +12,10 @@ import pytest
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import write_sealed
-from fairtune.ledger import scan
+from fairtune.ledger import seals
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.folders import RunFolder, lock
-from fairtune.ledger.scan import TURNS, LedgerScan
+from fairtune.ledger.scan import LedgerScan
 from fairtune.ledger.seals import close_run
 from fairtune.ledger.studies import run_folder, write_study
 from fairtune.ledger.worker_signs import WorkerSign, write_sign
@@ -53,6 +53,12 @@ def fail(folder: RunFolder) -> None:
     write_sealed(folder.result, {"status": "failed", "reason": "out of memory", "key": "k"})
 
 
+def look(runs: Path) -> LedgerScan:
+    live = LedgerScan(runs)
+    live.tick()
+    return live
+
+
 def states(live: LedgerScan, study: str = "s") -> list[str]:
     return [row.status for row in live.rows(study)]
 
@@ -61,7 +67,7 @@ def test_a_study_is_shown_as_it_goes(tmp_path: Path) -> None:
     plan(tmp_path)
     live = LedgerScan(tmp_path)
     assert live.tick() == {"s"}
-    assert (live.studies, live.reading, live.problems) == (["s"], 1.0, {})
+    assert (live.studies, live.problems) == (["s"], {})
     assert states(live) == ["waiting"] * 4
     assert live.tick() == set()
     with ExitStack() as held:
@@ -101,7 +107,7 @@ def test_rows_are_those_of_the_folders(tmp_path: Path) -> None:
     finish(tmp_path, "other", 2, metrics={"test": 3}, seconds="long", metric=["accuracy"])
     finish(tmp_path, "baseline", 3).path.rename(tmp_path / "s" / "baseline" / "seed-3-old")
     finish(tmp_path, "other", 3).path.rename(tmp_path / "s" / "other" / "seed-03")
-    rows = LedgerScan(tmp_path, "s").read_all().rows("s")
+    rows = look(tmp_path).rows("s")
     found = ["finished", "failed", "interrupted", "damaged", "waiting", "finished", "waiting", "waiting"]
     assert [row.status for row in rows] == found
     assert (rows[1].reason, rows[3].reason) == ("out of memory", "card.json was changed after the run was closed")
@@ -109,68 +115,37 @@ def test_rows_are_those_of_the_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["plan.json", "card.json", "events.jsonl", "manifest.json", "result.json"])
-def test_a_finished_run_that_was_changed_in_place_shows_in_turn(tmp_path: Path, name: str) -> None:
+def test_a_finished_run_that_was_changed_in_place_shows_in_the_next_look(tmp_path: Path, name: str) -> None:
     plan(tmp_path)
     file = finish(tmp_path).path / name
-    live = LedgerScan(tmp_path).read_all()
+    live = look(tmp_path)
     stat, content = file.stat(), file.read_bytes()
     file.write_bytes(bytes([content[0] ^ 1]) + content[1:])
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert states(LedgerScan(tmp_path).read_all())[0] == "damaged", "a new look sees it at once"
-    changed = [live.tick() for _ in range(TURNS)]
-    assert {"s"} in changed
-    assert states(live)[0] == "damaged"
+    assert live.tick() == {"s"}
+    assert states(live)[0] == states(look(tmp_path))[0] == "damaged"
     file.write_bytes(content)
-    for _ in range(TURNS):
-        live.tick()
+    live.tick()
     assert states(live)[0] == "finished"
 
 
-def test_what_has_not_moved_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_not_moved_is_not_read_again_by_a_report_of_a_watched_study_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan(tmp_path)
     for arm in ("baseline", "other"):
         finish(tmp_path, arm)
     read: list[str] = []
-    state = scan.run_state
-    monkeypatch.setattr(scan, "run_state", lambda folder: (read.append(folder.name), state(folder))[1])
-    live = LedgerScan(tmp_path).read_all()
+    state = seals.run_state
+    monkeypatch.setattr(seals, "run_state", lambda folder: (read.append(folder.name), state(folder))[1])
+    live = look(tmp_path)
     assert sorted(read) == ["baseline/seed-0", "other/seed-0"]
     finish(tmp_path, "other", 1)
-    for _ in range(2 * TURNS):
+    for _ in range(3):
         live.tick()
+    assert live.states.state(run_folder(tmp_path, "s", "other", 1), "k").status == "finished"
+    assert live.states.state(run_folder(tmp_path, "s", "other", 1), "of another plan").status == "waiting"
     assert read[2:] == ["other/seed-1"]
-
-
-def test_a_large_ledger_is_read_in_slices_the_study_that_is_looked_at_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for study in ("r", "s"):
-        plan(tmp_path, study, seeds=2)
-        for seed in range(2):
-            finish(tmp_path, seed=seed, study=study)
-    now = iter(range(1000))
-    monkeypatch.setattr(scan, "SLICE", 1.5)
-    live = LedgerScan(tmp_path, clock=lambda: next(now))
-    live.first = "s"
-    shares = []
-    while live.tick() and len(shares) < 10:
-        shares.append((live.reading_of("s"), live.reading))
-    assert shares[0] == (0.5, 0.25)
-    assert (1.0, 0.5) in shares
-    assert states(live).count("finished") == 2
-
-
-def test_curves_of_ended_runs_are_read_in_later_looks_once_they_are_asked_for(tmp_path: Path) -> None:
-    plan(tmp_path)
-    finish(tmp_path)
-    live = LedgerScan(tmp_path).read_all()
-    assert live.tick() == set()
-    assert not live.is_ready("s", "baseline", 0)
-    assert live.is_behind
-    assert live.tick() == {"s"}
-    assert live.is_ready("s", "baseline", 0)
-    assert not live.is_behind
-    assert live.progress("s", "baseline", 0).losses[-1] == (3, 1 / 3)
 
 
 def test_worker_signs_are_news(tmp_path: Path) -> None:
@@ -252,7 +227,7 @@ def test_a_ledger_that_may_only_be_read_is_watched_and_what_may_not_be_read_hide
     (runs / "shut").chmod(0o700)
     os.seteuid(65534)
     try:
-        live = LedgerScan(runs).read_all()
+        live = look(runs)
         assert live.studies == ["s"]
         assert states(live) == ["finished", "damaged", "waiting", "waiting"]
         assert live.progress("s", "baseline", 0).step == 3
@@ -265,7 +240,7 @@ def test_looking_writes_nothing(tmp_path: Path) -> None:
     folder = finish(tmp_path)
     os.utime(folder.card, (1, 1))
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    live = LedgerScan(tmp_path).read_all()
+    live = look(tmp_path)
     live.progress("s", "baseline", 0)
     live.tick()
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before

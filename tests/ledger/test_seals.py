@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtune.core import files
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed, write_json, write_sealed
 from fairtune.ledger import seals
@@ -181,10 +180,9 @@ def test_what_was_read_once_is_not_read_again(
 ) -> None:
     copy = RunFolder(tmp_path / "copy" / "seed-0")
     shutil.copytree(closed.path, copy.path)
-    monkeypatch.setattr(seals, "RACY", -1.0)
     assert run_state(copy, remember=True).status == "finished"
     read: list[Path] = []
-    monkeypatch.setattr(files, "sha256_of", lambda path: read.append(path) or "")
+    monkeypatch.setattr(seals, "sha256_of", lambda path: read.append(path) or "")
     for folder in (closed, copy):
         assert run_state(folder).status == "finished"
     assert read == [], "neither where it was made nor where it was copied to"

@@ -11,7 +11,7 @@ import pytest
 
 from fairtune.ledger.worker_signs import SignWatch, WorkerSign, read_signs, remove_sign, sign_file, write_sign
 
-SIGN = WorkerSign("cuda-0", "cuda:0", "A GPU", "baseline/seed-1", "train", 3, 20, 7, 1e9, 2.0, 0.5, 10, 100, 61.0, 0)
+SIGN = WorkerSign("cuda-0", "cuda:0", "A GPU", "baseline/seed-1", "train", 3, 20, 7, 1e9, 0.5, 10, 100, 61.0, 0)
 
 
 @pytest.fixture

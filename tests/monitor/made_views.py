@@ -32,7 +32,7 @@ class MadeBuilder:
 
     def __init__(self, runs: Path, views: dict[str, tuple[StudyView, CurvesView]]) -> None:
         self.runs, self.views = runs, views
-        self.live = SimpleNamespace(progress=self._progress, rows=lambda _: [], is_behind=False)
+        self.live = SimpleNamespace(progress=self._progress, rows=lambda _: [])
 
     def tick(self) -> set[str]:
         return set(self.views)

@@ -35,13 +35,6 @@ PLANS: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
-def read_whole(builder: StudyBuilder) -> None:
-    """Until nothing is left to read, however slow the machine is."""
-    builder.tick()
-    while builder.live.is_behind:
-        builder.tick()
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A whole study, many whose plans were written by hand, and one with pipes, links and numbers that do not fit."""
@@ -147,14 +140,14 @@ def test_runs_done_again_are_judged_again_and_old_words_are_not_the_last(tmp_pat
     make_study(runs, {arm: ArmSpec(right) for arm, right in arms.items()}).results()
     builder = StudyBuilder(runs)
     assert builder.judge is not None
-    read_whole(builder)
+    builder.tick()
     builder.view(STUDY)
     assert builder.judge.wait(60)
     before = builder.view(STUDY)
     assert before.arms[1].word == "worse"
     shutil.rmtree(runs / STUDY)
     make_study(runs, {arm: ArmSpec(right) for arm, right in zip(arms, reversed(arms.values()), strict=True)}).results()
-    read_whole(builder)
+    builder.tick()
     now = builder.view(STUDY)
     assert (now.verdict.opening, now.arms[1].word) == ("", None)
     assert now.verdict.note == "All runs have ended; the verdict is being worked out."

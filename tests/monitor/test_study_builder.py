@@ -23,8 +23,7 @@ from fairtune.monitor.study_view import RunView, StudyView
 
 def view(runs: Path, judged: str = "never") -> StudyView:
     builder = StudyBuilder(runs, judged=judged)
-    while builder.tick() and builder.live.is_behind:
-        pass
+    builder.tick()
     return builder.view(STUDY)
 
 

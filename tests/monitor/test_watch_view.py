@@ -139,7 +139,6 @@ def test_a_perplexity_is_shown_as_it_is() -> None:
     [
         ({"state": "stopped"}, "Nobody works on it"),
         ({"state": "unreadable", "problem": "study.json is torn"}, "study.json is torn"),
-        ({"reading": 0.34}, "reading the ledger (34 %)"),
         ({"state": "finished", "verdict": VerdictView(problem="no test scores")}, "every run has ended"),
         ({"verdict": VerdictView(problem="no test scores")}, "no test scores"),
         ({"metric": None}, "0.842 [0.831, 0.853]"),

@@ -31,7 +31,7 @@ from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of, sh
 from fairtune.core.files import read_json
 from fairtune.ledger.endings import gone_runs
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.seals import DAMAGED, WAITING, run_state
+from fairtune.ledger.seals import DAMAGED, WAITING, RunStates
 from fairtune.ledger.studies import read_plans, read_study, require_study, run_folder, run_folders
 from fairtune.ledger.timings import read_sessions
 from fairtune.settings.learners import Learner, learner_of
@@ -48,8 +48,8 @@ OF_METRIC = ("comparisons", "left_out", "raw_differences", "margin", "collapses"
 class Results:
     """What a study found. Everything is recomputed from the ledger."""
 
-    def __init__(self, runs: Path, study: str) -> None:
-        self.runs_folder = Path(runs)
+    def __init__(self, runs: Path, study: str, states: RunStates | None = None) -> None:
+        self.runs_folder, self._states = Path(runs), states or RunStates()
         self.folder = require_study(self.runs_folder, study)
         self.study, self.plan = study, read_study(self.folder)
         self._known_variances: dict[tuple[str, tuple[int, ...]], dict[str, float]] = {}
@@ -114,7 +114,7 @@ class Results:
     def _known_run(self, folder: RunFolder) -> KnownRun:
         """A run folder's own account of when it ended, and under which plan it was made."""
         planned = self._planned.get((folder.arm, folder.seed))
-        state = run_state(folder) if planned is None or planned.status == WAITING else planned.state
+        state = self._states.state(folder) if planned is None or planned.status == WAITING else planned.state
         ended, named = state.result.get("time"), (read_json(folder.plan) or {}).get("plan")
         return KnownRun(
             folder.arm, folder.seed, ended if isinstance(ended, int | float) else None, str(named) if named else None
@@ -131,7 +131,7 @@ class Results:
 
     def _ledger_run(self, run: dict[str, Any]) -> LedgerRun:
         folder = run_folder(self.runs_folder, self.study, run["arm"], run["seed"])
-        state = run_state(folder, run["key"])
+        state = self._states.state(folder, run["key"])
         return LedgerRun(run["arm"], run["seed"], run["position"], folder, state, self.line_policy)
 
     def line_policy(self) -> LinePolicy:
@@ -146,7 +146,7 @@ class Results:
             run = self._planned.get((folder.arm, folder.seed))
             if run is not None and run.status == DAMAGED:
                 found.append(f"{folder.name}: {run.problem}; move its folder away and run the study again")
-            elif (run is None or run.status == WAITING) and run_state(folder).status != WAITING:
+            elif (run is None or run.status == WAITING) and self._states.state(folder).status != WAITING:
                 other = "not in the newest plan" if run is None else "made with other settings than the newest plan's"
                 found.append(f"{folder.name}: {other}")
         return found
@@ -456,6 +456,10 @@ class Results:
         return f"<Results of study '{self.study}': {len(self.arms)} arms, {done} of {len(self.runs)} runs finished>"
 
 
-def load_results(runs: str | Path, study: str) -> Results:
-    """The results of a study that was run before."""
-    return Results(Path(runs), study)
+def load_results(runs: str | Path, study: str, states: RunStates | None = None) -> Results:
+    """The results of a study that was run before.
+
+    Args:
+        states: of runs, from one that reads the same ledger again and again.
+    """
+    return Results(Path(runs), study, states)

@@ -47,7 +47,7 @@ def status(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
         return
     scan = LedgerScan(runs)
     if study_names(runs):
-        scan.read_all()
+        scan.tick()
     problems = scan.problems  # one study that cannot be read must not hide the others
     counts = {name: Counter(run.status for run in scan.rows(name)) for name in scan.studies if name not in problems}
     if as_json:
@@ -122,6 +122,6 @@ def _facts(
         place = queued.get(f"{run.arm}/seed-{run.seed}") if run.status in OPEN else None
         queue = {} if place is None else {"queue": asdict(place)}
         rows.append({"position": position, **facts, **moving, **queue})
-    study = {name: value for name, value in asdict(view).items() if name not in ("study", "runs", "reading")}
+    study = {name: value for name, value in asdict(view).items() if name not in ("study", "runs")}
     del study["verdict"]["made"]
     return {"study": view.study, "runs": rows, **study}

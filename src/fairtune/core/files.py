@@ -12,11 +12,11 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 ASIDE = ".writing"
 """How the names of files end that are being written, or were when their writer was killed."""
@@ -138,35 +138,6 @@ def files_of(folder: Path) -> list[str]:
 def sums_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """The sha256 of files in a folder, which is what manifests are made of."""
     return {name: sha256_of(folder / name) for name in names}
-
-
-@dataclass(frozen=True)
-class Change:
-    """The first file of a folder that is not as its manifest says."""
-
-    name: str
-    how: Literal["missing", "added", "changed"]
-
-
-def first_change(
-    folder: Path, sums: Mapping[str, str], present: Iterable[str], trusted: Callable[[str], bool] = lambda _: False
-) -> Change | None:
-    """What differs from a manifest, or None.
-
-    Args:
-        present: the files that are there.
-        trusted: whether a file need not be read, since its size and times are those at which it was last seen to be whole.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    there = set(present)
-    if missing := sums.keys() - there:
-        return Change(min(missing), "missing")
-    if added := there - sums.keys():
-        return Change(min(added), "added")
-    changed = (name for name in sums if not trusted(name) and sha256_of(folder / name) != sums[name])
-    return next((Change(name, "changed") for name in changed), None)
 
 
 def finite(value: Any) -> Any:

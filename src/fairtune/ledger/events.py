@@ -14,20 +14,15 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.files import finite, read_regular
+from fairtune.core.files import finite
 
 SYNC_SECONDS = 1.0
-LATEST_BYTES = 1 << 18
-"""Of a file's end, that are read for its latest lines."""
-MOST = 8 << 20
-"""Bytes that are read at once, so that a file of gigabytes needs no gigabytes of memory."""
 HEAD = 128
-"""Bytes of a file's beginning, with the time of its first line, that must be the same at the next read, or the file is another."""
+"""Bytes of a file's beginning, with the time of its first line; with other ones, the file is another."""
 SUM = b', "crc32": "'
 """Stands before the checksum that ends each line, so that a damaged one is not taken for what happened."""
 SAMPLE = "device"
@@ -41,11 +36,10 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self._unit, self._ended = 0, False
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         self._synced = time.monotonic()
-        self._whole = True
-        if os.fstat(self._file).st_size and read_regular(path, 1, end=True) != b"\n":
-            os.write(self._file, b"\n")  # a line that a crash of the machine cut off stays a line of its own
+        size = os.fstat(self._file).st_size
+        self._whole = not size or os.pread(self._file, 1, size - 1) == b"\n"
 
     def write(self, event: str, unit: int, **values: Any) -> None:
         with self._lock:
@@ -61,8 +55,9 @@ class EventLog:
     def _write(self, event: str, unit: int, values: Mapping[str, Any]) -> None:
         text = json.dumps(finite({"event": event, "unit": unit, "time": round(time.time(), 3), **values}))
         line = text[:-1].encode() + SUM + b'%08x"}\n' % zlib.crc32(text.encode())
-        # After a line that a full disk cut short, a new one begins: that one is lost, this one is not.
-        data = line if self._whole else b"\n" + line
+        data = (
+            line if self._whole else b"\n" + line
+        )  # a line that a crash or a full disk cut short stays one of its own
         self._whole = False
         while data:
             data = data[os.write(self._file, data) :]
@@ -74,7 +69,6 @@ class EventLog:
             self._synced = time.monotonic()
 
     def close(self) -> None:
-        """Close the file. Every line is synced already, or is a step that the system will write in its own time."""
         with self._lock:
             self._ended = True  # its number may be another file's soon
             os.close(self._file)
@@ -84,62 +78,39 @@ class EventTail:
     """Reads an events file from where the last read ended.
 
     Attributes:
-        restarted: the last read began at the file's start again, since it is shorter, another one, or gone: what was read before
-            counts no more.
+        restarted: the last read found another file than before, or none: what was read earlier counts no more.
     """
 
     def __init__(self, path: Path) -> None:
         self.path, self.restarted = path, False
         self._at, self._head = 0, b""
 
-    def read(self) -> Iterable[dict[str, Any]]:
-        """The whole lines since the last read; a torn last line waits for its rest."""
-        self.restarted = False
-        try:
-            size = self.path.stat().st_size if self.path.is_file() else 0
-            if size == self._at:
-                return ()
-            head = b""
-            if size:
-                with self.path.open("rb") as file:
-                    head = file.read(HEAD)
-        except OSError:  # such as a disk that is away for a moment
-            return ()
-        if size < self._at or not head.startswith(self._head):
-            self._at, self.restarted = 0, True
-        if not self._at:
-            self._head = head
-        return self._added()
+    def read(self) -> list[dict[str, Any]]:
+        """The whole lines since the last read that are as they were written.
 
-    def _added(self) -> Iterator[dict[str, Any]]:
-        try:
-            with self.path.open("rb") as file:
-                while file.seek(self._at) is not None and (content := file.read(MOST)):
-                    end = content.rfind(b"\n") + 1
-                    if not end and len(content) < MOST:
-                        return
-                    self._at += end or MOST  # no event is as long as that
-                    yield from parse_lines(content[:end])
-        except OSError:
-            return
+        Raises:
+            OSError: there is a file, and it cannot be read.
+        """
+        size = self.path.stat().st_size if self.path.is_file() else 0
+        self.restarted = size < self._at
+        if size in (0, self._at):
+            self._at = size
+            return []
+        with self.path.open("rb") as file:
+            head = file.read(HEAD)
+            self.restarted = self.restarted or not head.startswith(self._head)
+            if self.restarted or not self._at:
+                self._at, self._head = 0, head
+            file.seek(self._at)
+            added = file.read()
+        end = added.rfind(b"\n") + 1
+        self._at += end
+        return parse_lines(added[:end])
 
 
-def all_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Every line that is as it was written; others, such as the last one of a machine that lost power, are left out."""
-    try:
-        content = read_regular(path)
-    except FileNotFoundError:
-        return
-    yield from parse_lines(content)
-
-
-def latest_events(path: Path, most: int) -> list[dict[str, Any]]:
-    """What a run did last, by the end of a file of any size and without samples of its device; nothing where it cannot be read."""
-    try:
-        content = read_regular(path, LATEST_BYTES, end=True)
-    except OSError:
-        return []
-    return [event for event in parse_lines(content) if event.get("event") != SAMPLE][-most:]
+def all_events(path: Path) -> list[dict[str, Any]]:
+    """Every line that is as it was written; none where there is no file."""
+    return EventTail(path).read()
 
 
 def parse_lines(content: bytes) -> list[dict[str, Any]]:
@@ -149,15 +120,10 @@ def parse_lines(content: bytes) -> list[dict[str, Any]]:
         text, _, found = line.rpartition(SUM)
         if found == b'%08x"}' % zlib.crc32(b"}", zlib.crc32(text)):
             whole.append(text)
-    if not whole:
-        return []
     try:
-        events = json.loads(b"[%b}]" % b"},".join(whole))  # at once, which takes half the time
+        events = json.loads(b"[%b}]" % b"},".join(whole)) if whole else []  # at once, which takes half the time
     except (ValueError, RecursionError):  # a line with a sum that fits, and yet no JSON, was made by hand
-        events = []
-        for text in whole:
-            with suppress(ValueError, RecursionError):
-                events.append(json.loads(text + b"}"))
+        return []
     return [event for event in events if isinstance(event, dict)]
 
 

@@ -1,4 +1,4 @@
-"""How far a run is, from its events as they come: its step, loss, speed, scores and curves, in little memory however long it is."""
+"""How far a run is, from its events as they come: its step, loss, speed, scores and curves."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fairtune.ledger.events import SAMPLE
 Points = tuple[tuple[int, float], ...]
 """Pairs of an optimizer step and a value."""
 POINTS = 50
-"""Of a curve of losses; twice as many where the plan does not say how many steps there are, and of scores."""
+"""Of a curve of losses; twice as many of scores."""
 LATEST = 20
 """Steps that make up the loss and the speed of now."""
-WARNINGS, MOST_METRICS = 5, 40
+WARNINGS = 5
 ABOUT = ("event", "unit", "time", "split", "step", "epoch", "best", "seconds")
 """What an evaluation's line says besides its metrics."""
 
@@ -25,7 +25,7 @@ class RunProgress:
     """What a run's events say so far.
 
     Args:
-        steps: planned; None where the plan does not say.
+        steps: planned; a run without a plan has its first `POINTS` steps in its curve.
 
     Attributes:
         step, epoch: made so far; epochs are whole ones.
@@ -41,8 +41,7 @@ class RunProgress:
         self.warnings: list[str] = []
         self.failed: str | None = None
         self._stretch = max(1, math.ceil((steps or 0) / POINTS))
-        self._totals: list[float] = []  # of losses, by stretches of steps
-        self._counts: list[float] = []  # of losses in each
+        self._stretches: dict[int, tuple[float, int]] = {}  # by the last step: the total of losses, and their number
         self._latest: deque[tuple[int, float | None, float]] = deque(maxlen=LATEST)  # step, loss, seconds
         self._scores: dict[str, list[tuple[int, float]]] = {}
 
@@ -82,8 +81,7 @@ class RunProgress:
     @property
     def losses(self) -> Points:
         """Means over equal stretches of steps, each at its stretch's last step."""
-        found = enumerate(zip(self._totals, self._counts, strict=True), start=1)
-        return tuple((place * self._stretch, total / count) for place, (total, count) in found if count)
+        return tuple((last, total / count) for last, (total, count) in self._stretches.items())
 
     @property
     def scores(self) -> dict[str, Points]:
@@ -95,38 +93,25 @@ class RunProgress:
         seconds = (as_number(event.get("seconds")) or 0.0) + (as_number(event.get("data_seconds")) or 0.0)
         self.step = step
         self._latest.append((step, loss, seconds))
-        if loss is None:
-            return
-        while (place := (step - 1) // self._stretch) >= 2 * POINTS:
-            self._stretch *= 2
-            self._totals, self._counts = _in_pairs(self._totals), _in_pairs(self._counts)
-        for sums in (self._totals, self._counts):
-            sums += [0] * (place + 1 - len(sums))
-        self._totals[place] += loss
-        self._counts[place] += 1
+        last = math.ceil(step / self._stretch) * self._stretch
+        if loss is not None and last <= POINTS * self._stretch:
+            total, count = self._stretches.get(last, (0.0, 0))
+            self._stretches[last] = total + loss, count + 1
 
     def _add_scores(self, step: int, event: Mapping[str, Any]) -> None:
         for name, value in event.items():
-            number = as_number(value)
-            if name not in ABOUT and number is not None and (name in self._scores or len(self._scores) < MOST_METRICS):
-                points = self._scores.setdefault(name, [])
-                if points and points[-1][0] >= step:  # it was done again
-                    points.pop()
-                points.append((step, number))
-                if len(points) > 2 * POINTS:
-                    del points[1:-1:2]
+            if name not in ABOUT and (number := as_number(value)) is not None:
+                points = [point for point in self._scores.get(name, ()) if point[0] < step]  # it may be done again
+                self._scores[name] = [*points, (step, number)]
+                if len(points) >= 2 * POINTS:
+                    del self._scores[name][1:-1:2]
 
     def _take_back(self, step: int) -> None:
         """The run goes on from a checkpoint: what it did after that step was lost."""
         self.step, self.failed = step, None
-        del self._totals[step // self._stretch :]
-        del self._counts[step // self._stretch :]
+        self._stretches = {last: sums for last, sums in self._stretches.items() if last <= step}
         self._latest = deque((one for one in self._latest if one[0] <= step), LATEST)
         self._scores = {name: [point for point in points if point[0] <= step] for name, points in self._scores.items()}
-
-
-def _in_pairs(values: list[float]) -> list[float]:
-    return [sum(values[at : at + 2]) for at in range(0, len(values), 2)]
 
 
 def _count(value: Any) -> int | None:

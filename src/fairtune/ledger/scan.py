@@ -1,41 +1,30 @@
 """The runs of a ledger as they are now, for `status`, live views and trackers: one scan, made again and again.
 
-The first look reads every run folder, in slices, so that there is something to show at once. After that a look asks the disk one
-question for each run that has ended (the time of its folder, in which fairtune renames whatever it writes), a few for each that
-has not, and for all files of one run in `TURNS`, since a change in place shows in none of the others. What moved is read again.
-Nothing is written. Time is the reader's own; clocks of other machines are not compared with it.
+Each look asks the disk for the sizes and times of all files, and reads again what changed. Nothing is written. Time is the
+reader's own; clocks of other machines are not compared with it.
 """
 
 from __future__ import annotations
 
-import math
-import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import as_number
+from fairtune.core.files import as_number, stat_of
 from fairtune.ledger.events import EventTail
-from fairtune.ledger.folders import RunFolder, is_under_way
+from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.progress import RunProgress
-from fairtune.ledger.seals import FAILED, FINISHED, RUNNING, WAITING, RunState, files_of_run, run_state
+from fairtune.ledger.seals import FAILED, FINISHED, WAITING, RunState, RunStates
 from fairtune.ledger.studies import read_study, run_folders, study_folder, study_names
 from fairtune.ledger.worker_signs import SeenSign, SignWatch
 
-SLICE = 0.25
-"""Seconds of a look that may go into reading runs, and events of runs that have ended."""
-TURNS = 16
-"""Looks in which all files of every run are looked at once."""
 CLOSED = (FINISHED, FAILED)
-"""States that files alone decide; whether a run is running is a matter of its lock."""
-
 Place = tuple[str, int]
 """Arm and seed."""
-Look = tuple[int, ...]
-"""Times and place of a file or a folder, and a file's size; empty where it is not there."""
 
 
 @dataclass(frozen=True)
@@ -79,36 +68,18 @@ class LedgerScan:
         study: look at this one alone.
 
     Attributes:
+        states: of all runs, for others that read the same ledger.
         problems: by study, why it cannot be read.
-        first: the study that is read before others, since someone looks at it.
     """
 
     def __init__(self, runs: Path, study: str | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.runs, self.problems = Path(runs), dict[str, str]()
-        self.first: str | None = None
-        self._only, self._clock, self._turn = study, clock, 0
+        self.runs, self.states, self.problems = Path(runs), RunStates(), dict[str, str]()
+        self._only, self._clock = study, clock
         self._studies: dict[str, _Study] = {}
-        self._wanted: dict[tuple[str, str, int], None] = {}
 
     @property
     def studies(self) -> list[str]:
         return sorted(self._studies)
-
-    def reading_of(self, *studies: str) -> float:
-        """Share of the runs of some studies that have been read, 0 to 1."""
-        found = [self._studies[study] for study in studies if study in self._studies]
-        unread = sum(run.row is None for study in found for run in study.unread.values())
-        return 1.0 - unread / sum(len(study.runs) for study in found) if unread else 1.0
-
-    @property
-    def reading(self) -> float:
-        """The same of all."""
-        return self.reading_of(*self._studies)
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether runs or curves are still to be read that were there before: the next looks do that, a slice each."""
-        return self.reading < 1 or bool(self._wanted)
 
     def tick(self) -> set[str]:
         """Look at everything once; gives the names of studies in which anything changed.
@@ -116,30 +87,25 @@ class LedgerScan:
         Raises:
             LedgerError: the runs folder is missing, or cannot be read.
         """
-        return self._tick(SLICE)
-
-    def read_all(self) -> LedgerScan:
-        """Look once, and read every run."""
-        self._tick(math.inf)
-        return self
-
-    def _tick(self, seconds: float) -> set[str]:
-        self._turn, changed = (self._turn + 1) % TURNS, self._find_studies()
-        studies = sorted(self._studies.values(), key=lambda one: (one.name != self.first, one.name))
-        for study in studies:
-            if not study.unread or self._turn == 0:  # else reading comes first
-                changed |= {study.name} if study.look(self._turn) else set()
-                self._note_problem(study.name, study.problem)
-        until = self._clock() + seconds
-        for study in studies:
-            if study.unread and self._clock() < until and study.read(until, self._clock):
-                changed.add(study.name)
-        while self._wanted and self._clock() < until:
-            place = next(iter(self._wanted))
-            del self._wanted[place]
-            self.progress(*place)
-            changed.add(place[0])
+        changed = self._find_studies()
+        for name, study in self._studies.items():
+            if study.look(self.states):
+                changed.add(name)
+            if study.problem:
+                self.problems[name] = study.problem
+            else:
+                self.problems.pop(name, None)
         return changed
+
+    def plan(self, study: str) -> dict[str, Any]:
+        """A study's newest plan.
+
+        Raises:
+            LedgerError: it cannot be read, or there is no such study.
+        """
+        if study in self.problems or study not in self._studies:
+            raise LedgerError(self.problems.get(study, f"no study '{study}' in the runs folder {self.runs}."))
+        return self._studies[study].plan
 
     def rows(self, study: str) -> list[RunRow]:
         """The runs of a study's newest plan, in its order; none where there is no such study."""
@@ -151,25 +117,11 @@ class LedgerScan:
 
     def progress(self, study: str, arm: str, seed: int) -> RunProgress:
         """How far a run is; of one that has not begun, nothing."""
-        home = self._studies.get(study)
-        run = home.runs.get((arm, seed)) if home is not None else None
-        return RunProgress() if home is None or run is None else run.follow(home.steps.get((arm, seed)))
-
-    def is_ready(self, study: str, arm: str, seed: int) -> bool:
-        """Whether `progress` need not read a run's events from their start; if so, the next looks read them."""
-        run = self._studies[study].runs.get((arm, seed)) if study in self._studies else None
-        if run is None or run.progress is not None or not run.is_closed:
-            return True
-        self._wanted[study, arm, seed] = None
-        return False
+        return self._studies[study].progress((arm, seed)) if study in self._studies else RunProgress()
 
     def _find_studies(self) -> set[str]:
-        try:
-            os.scandir(self.runs).close()
-        except OSError as error:
-            raise LedgerError(
-                f"the runs folder {self.runs} cannot be read ({error.strerror}); choose another with --runs."
-            ) from None
+        if not self.runs.is_dir():
+            raise LedgerError(f"the runs folder {self.runs} cannot be read; choose another with --runs.")
         there = {name for name in study_names(self.runs) if self._only in (None, name)}
         changed = there ^ self._studies.keys()
         for name in self._studies.keys() - there:
@@ -183,68 +135,24 @@ class LedgerScan:
             )
         return changed
 
-    def _note_problem(self, study: str, problem: str) -> None:
-        self.problems.pop(study, None)
-        if problem:
-            self.problems[study] = problem
-
 
 class _Run:
-    """A run folder, as it was when it was last read.
+    """A run folder, as it was at the last look."""
 
-    Attributes:
-        look, events: as the folder and its events were.
-        files: a hash of all its files' sizes and times.
-        row: None until it has been read.
-    """
-
-    def __init__(self, folder: RunFolder) -> None:
-        self.folder = folder
-        self.tail: EventTail | None = None
-        self.look: Look = ()
-        self.events: Look = ()
-        self.files = 0
-        self.row: RunRow | None = None
-        self.progress: RunProgress | None = None
-
-    @property
-    def is_closed(self) -> bool:
-        return self.row is not None and self.row.status in CLOSED
-
-    def read(self, study: str) -> None:
-        self.look = _look(self.folder.path)  # first, so that a change meanwhile shows next time
-        state = run_state(self.folder)
-        self.files, self.row = hash(repr(state.files)), RunRow.of(study, self.folder, state)
-
-    def has_moved(self, whole: bool) -> bool:
-        """Whether it has to be read again.
-
-        Args:
-            whole: look at all its files.
-        """
-        if _look(self.folder.path) != self.look:
-            return True
-        if self.row is not None and self.row.status == RUNNING:
-            return not is_under_way(self.folder)
-        try:
-            return whole and hash(repr(files_of_run(self.folder))) != self.files
-        except OSError:  # such as a disk that is away for a moment
-            return True
-
-    def has_grown(self) -> bool:
-        """Whether events were added since the last look; asked of runs that have not ended."""
-        before, self.events = self.events, _look(self.folder.events)
-        return self.events != before
+    def __init__(self, study: str, folder: RunFolder, state: RunState) -> None:
+        self.state, self.row = state, RunRow.of(study, folder, state)
+        self._tail = EventTail(folder.events)
+        self._progress: RunProgress | None = None
 
     def follow(self, steps: int | None) -> RunProgress:
         """Take in what was added to its events."""
-        if self.tail is None or self.progress is None:
-            self.tail, self.progress = EventTail(self.folder.events), RunProgress(steps)
-        added = self.tail.read()
-        if self.tail.restarted:
-            self.progress = RunProgress(steps)
-        self.progress.add(added)
-        return self.progress
+        added: list[dict[str, Any]] = []
+        with suppress(OSError):  # such as a disk that is away for a moment
+            added = self._tail.read()
+        if self._progress is None or self._tail.restarted:
+            self._progress = RunProgress(steps)
+        self._progress.add(added)
+        return self._progress
 
 
 class _Study:
@@ -252,73 +160,60 @@ class _Study:
 
     Attributes:
         problem: why its plan cannot be read; empty where it can.
-        unread: runs that wait to be read, since they are new or changed.
-        steps: planned, of each run.
     """
 
     def __init__(self, runs: Path, name: str, clock: Callable[[], float]) -> None:
         self.name, self.home, self.problem = name, study_folder(runs, name), ""
+        self.plan: dict[str, Any] = {"runs": []}
         self.runs: dict[Place, _Run] = {}
-        self.unread: dict[Place, _Run] = {}
-        self.steps: dict[Place, int | None] = {}
         self.signs: list[SeenSign] = []
         self._watch = SignWatch(self.home, clock)
-        self._plan: dict[Place, str] = {}
-        self._plan_look: Look = ()
+        self._plan_stat: list[int] | None = None
+        self._steps: dict[Place, int | None] = {}
         self._rows: list[RunRow] | None = None
 
     def rows(self) -> list[RunRow]:
-        """The runs of the newest plan, in its order; those that were not read yet count as waiting."""
+        """The runs of the newest plan, in its order."""
         if self._rows is None:
-            self._rows = [self._row(place, key) for place, key in self._plan.items()]
+            self._rows = [self._row((run["arm"], run["seed"]), run["key"]) for run in self.plan["runs"]]
         return self._rows
 
-    def look(self, turn: int) -> bool:
-        """Notice what changed, and say whether anything did; what has to be read is put down as unread."""
+    def progress(self, place: Place) -> RunProgress:
+        return self.runs[place].follow(self._steps.get(place)) if place in self.runs else RunProgress()
+
+    def look(self, states: RunStates) -> bool:
+        """Take in what changed, and say whether anything did."""
         changed = self._look_at_plan()
         found = {(folder.arm, folder.seed): folder for folder in run_folders(self.home)}
         for place in self.runs.keys() - found.keys():
             del self.runs[place]
-            self.unread.pop(place, None)
-            self._rows, changed = None, True
-        for number, (place, folder) in enumerate(found.items()):
-            run = self.runs.get(place)
+            changed = True
+        for place, folder in found.items():
+            state, run = states.state(folder), self.runs.get(place)
             if run is None:
-                run = self.runs[place] = self.unread[place] = _Run(folder)
-            elif place not in self.unread and run.has_moved(whole=number % TURNS == turn):
-                self.unread[place] = run
-            if not run.is_closed:
-                changed |= run.has_grown()
+                self.runs[place] = _Run(self.name, folder, state)
+            elif state is not run.state and (state, state.files) != (run.state, run.state.files):
+                run.state, run.row = state, RunRow.of(self.name, folder, state)
+            else:
+                continue
+            changed = True
+        if changed:
+            self._rows = None
         before = [(one.sign.beat, one.fresh) for one in self.signs]
         self.signs = self._watch.read()
         return changed or before != [(one.sign.beat, one.fresh) for one in self.signs]
 
-    def read(self, until: float, clock: Callable[[], float]) -> bool:
-        """Read unread runs for a while, those that were known before first, and one at least; whether any of them changed."""
-        changed = False
-        for place, run in sorted(self.unread.items(), key=lambda one: one[1].row is None):
-            before = run.row
-            run.read(self.name)
-            del self.unread[place]
-            if before != run.row:
-                self._rows, changed = None, True
-            if clock() >= until:
-                break
-        return changed
-
     def _look_at_plan(self) -> bool:
-        found = _look(self.home / "study.json")
-        if found == self._plan_look and found:
+        file = self.home / "study.json"
+        found = stat_of(file) if file.is_file() else None
+        if found is not None and found == self._plan_stat:
             return False
-        self._plan_look = found
+        self._plan_stat, self.problem = found, ""
         try:
-            plan = read_study(self.home)
+            self.plan = read_study(self.home)
+            self._steps = {(run["arm"], run["seed"]): run.get("steps") for run in self.plan["runs"]}
         except LedgerError as error:
             self.problem = str(error)
-            return True
-        self._plan = {(run["arm"], run["seed"]): run["key"] for run in plan["runs"]}
-        self.steps = {(run["arm"], run["seed"]): run.get("steps") or None for run in plan["runs"]}
-        self.problem, self._rows = "", None
         return True
 
     def _row(self, place: Place, key: str) -> RunRow:
@@ -328,14 +223,6 @@ class _Study:
         ):  # a run of another plan is none of this one
             return RunRow(self.name, *place, key, WAITING)
         return row
-
-
-def _look(path: Path) -> Look:
-    try:
-        found = os.stat(path)  # noqa: PTH116 - thousands of them in each look
-    except OSError:
-        return ()
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def _mapping(value: Any) -> dict[Any, Any]:

@@ -11,17 +11,17 @@ import contextlib
 import hashlib
 import os
 import stat
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from fairtune.core.files import (
     files_of,
-    first_change,
     read_json,
     read_sealed,
     sealed,
+    sha256_of,
     sums_of,
     write_atomically,
     write_json,
@@ -32,26 +32,17 @@ from fairtune.ledger.folders import RunFolder, is_under_way
 
 VERSION = 1
 CHECKED = ".checked.json"
-RACY = 2.0
-"""Seconds after a file's last change in which another change might not show in its times."""
 PLAN, RESULT, MANIFEST = "plan.json", "result.json", "manifest.json"
 RUN_FILES = (
-    PLAN,
-    "environment.json",
-    "card.json",
-    "events.jsonl",
-    "predictions.parquet",
-    "samples.json",
-    "timing.json",
-)
-"""Files of a run besides its result."""
+    RESULT, MANIFEST, PLAN, "environment.json", "card.json", "events.jsonl", "predictions.parquet", "samples.json", "timing.json",
+)  # fmt: skip
+"""A result first, which comes last on the disk: where there is one, all other files are as they stay."""
 RUN_FOLDERS = ("records", "model")
 """Folders of a run that are closed with all they hold: one more file is a change, too."""
 
 FINISHED, FAILED, RUNNING, INTERRUPTED, WAITING, DAMAGED = (
     "finished", "failed", "running", "interrupted", "waiting", "damaged",
 )  # fmt: skip
-CHANGES = {"missing": "is missing", "added": "is not of this run", "changed": "was changed after the run was closed"}
 FileStats = dict[str, list[int]]
 """Files of a run, each with its size, times and place on the disk."""
 
@@ -72,6 +63,29 @@ class RunState:
     problem: str | None = None
     key: str | None = None
     files: FileStats = field(default_factory=dict, repr=False, compare=False)
+
+    def of(self, key: str | None) -> RunState:
+        """The same for who asks about a run of these settings: that of another plan is none of this one."""
+        return self if key is None or self.key in (None, key) else RunState(WAITING, key=self.key, files=self.files)
+
+
+class RunStates:
+    """The states of runs that are asked for again and again: one that has ended is read again once a file of it has changed."""
+
+    def __init__(self) -> None:
+        self._ended: dict[Path, RunState] = {}
+
+    def state(self, folder: RunFolder, key: str | None = None) -> RunState:
+        """The same as `run_state`."""
+        found = self._ended.get(folder.path)
+        with contextlib.suppress(OSError):
+            if found is not None and files_of_run(folder) != found.files:
+                found = None
+        if found is None:
+            found = run_state(folder)
+            if RESULT in found.files:
+                self._ended[folder.path] = found
+        return found.of(key)
 
 
 def close_run(folder: RunFolder, key: str, result: dict[str, Any]) -> None:
@@ -101,6 +115,10 @@ def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = Fal
         remember: note sizes and times of files that had to be read, as in a ledger that was copied, so that the next look is
             quick. Else a ledger is left as it is.
     """
+    return _state(folder, thorough, remember).of(key)
+
+
+def _state(folder: RunFolder, thorough: bool, remember: bool) -> RunState:
     found: str | None = None
     files: FileStats = {}
     try:
@@ -112,8 +130,6 @@ def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = Fal
                 return RunState(WAITING)
             raise _DamageError("plan.json is missing, so nothing says what was trained")
         found = str(_read(folder, PLAN).get("key"))
-        if key not in (None, found):  # a run of another plan is none of this one; it is listed under exclusions
-            return RunState(WAITING, key=found, files=files)
         return replace(_begun_state(folder, files, found, thorough, remember), key=found, files=files)
     except _DamageError as damage:
         return RunState(DAMAGED, problem=str(damage), key=found, files=files)
@@ -134,8 +150,7 @@ def files_of_run(folder: RunFolder) -> FileStats:
 
 
 def _names(folder: RunFolder) -> Iterator[str]:
-    """A result first, which comes last on the disk: where there is one, all other files are as they stay."""
-    yield from (RESULT, MANIFEST, *RUN_FILES)
+    yield from RUN_FILES
     for whole in RUN_FOLDERS:
         if os.path.isdir(f"{folder.path}/{whole}"):  # noqa: PTH112
             yield from (f"{whole}/{name}" for name in files_of(folder.path / whole))
@@ -159,32 +174,33 @@ def _begun_state(folder: RunFolder, files: FileStats, key: str, thorough: bool, 
     if MANIFEST not in files:
         if result.get("status") == FAILED:
             return RunState(FAILED, result)
-        raise _DamageError(
-            "manifest.json is missing, so nothing says what the run recorded; runs of earlier versions have none"
-        )
-    sums = _sums(folder, key)
-    if RESULT not in sums or result.get("status") != FINISHED:
+        raise _DamageError("manifest.json is missing, so nothing says what the run recorded")
+    _check_sums(folder, files, key, thorough, remember)
+    if result.get("status") != FINISHED:
         raise _DamageError("manifest.json is not that of this run")
-    known = {} if thorough else (read_json(folder.path / CHECKED) or {})
-    stats = {name: seen for name, seen in files.items() if name != MANIFEST}
-    change = first_change(folder.path, sums, stats, lambda name: known.get(name) == stats[name])
-    if change is not None:
-        raise _DamageError(f"{change.name} {CHANGES[change.how]}")
-    if remember and known != stats and is_settled(stats):
-        with contextlib.suppress(OSError):  # a ledger that cannot be written can be read all the same
-            write_json(folder.path / CHECKED, stats)
     return RunState(FINISHED, result)
 
 
-def _sums(folder: RunFolder, key: str) -> dict[str, str]:
-    """The sums of a closed run's files."""
+def _check_sums(folder: RunFolder, files: FileStats, key: str, thorough: bool, remember: bool) -> None:
+    """Compare a closed run's files with its manifest; those whose sizes and times are as they were need not be read."""
     manifest = _read(folder, MANIFEST)
-    sums = manifest.get("files")
-    if manifest.get("version") != VERSION or not isinstance(sums, dict):
+    if manifest.get("version") != VERSION:
         raise _DamageError(f"manifest.json has version {manifest.get('version')}, which this fairtune does not know")
-    if manifest.get("key") != key:
+    sums = manifest.get("files")
+    if manifest.get("key") != key or not isinstance(sums, dict) or RESULT not in sums:
         raise _DamageError("manifest.json is not that of this run")
-    return sums
+    stats = {name: seen for name, seen in files.items() if name != MANIFEST}
+    if missing := sums.keys() - stats.keys():
+        raise _DamageError(f"{min(missing)} is missing")
+    if added := stats.keys() - sums.keys():
+        raise _DamageError(f"{min(added)} is not of this run")
+    known = {} if thorough else (read_json(folder.path / CHECKED) or {})
+    for name in sums:
+        if known.get(name) != stats[name] and sha256_of(folder.path / name) != sums[name]:
+            raise _DamageError(f"{name} was changed after the run was closed")
+    if remember and known != stats:
+        with contextlib.suppress(OSError):  # a ledger that cannot be written can be read all the same
+            write_json(folder.path / CHECKED, stats)
 
 
 def _read(folder: RunFolder, name: str) -> dict[str, Any]:
@@ -192,8 +208,3 @@ def _read(folder: RunFolder, name: str) -> dict[str, Any]:
         return read_sealed(folder.path / name)
     except ValueError as error:
         raise _DamageError(f"{name} {error}") from None
-
-
-def is_settled(files: FileStats) -> bool:
-    """Whether the last change is so long ago that another would show."""
-    return time.time() - max((seen[2] for seen in files.values()), default=0) / 1e9 > RACY

@@ -23,13 +23,11 @@ from fairtune.core.files import finite, read_regular, write_atomically
 
 BEAT_SECONDS = 2.0
 """Between two signs of a worker."""
-BEATS, SECONDS = 5, 10.0
-"""Beats, and seconds at least, after which a worker that says nothing is not fresh: a shared disk shows changes late."""
+SILENCE_SECONDS = 10.0
+"""Without a beat, after which a worker is not fresh: a shared disk shows changes late."""
 LARGEST = 1 << 16
 """Bytes of a sign; what is larger is none."""
-MOST_SIGNS = 1000
 
-Text = Annotated[str, Field(max_length=500)]
 Count = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 Number = Annotated[float, Field(strict=True, ge=-1e300, le=1e300)]
 
@@ -45,23 +43,21 @@ class WorkerSign:
         phase: in words, or as runs report it (`train`, `evaluate`); done and of are counts of it.
         beat: grows with each writing.
         time: by the writer's clock, in seconds since 1970.
-        every: seconds between two signs.
         load: share of the device's time that is used, 0 to 1; of a CPU, what the worker uses of the cores that are its own.
         memory_used, memory: bytes used on the device, and all it has; of a CPU, the worker's own, and the machine's.
         temperature: degrees Celsius.
         others: processes of others on the device.
     """
 
-    worker: Text
-    device: Text
-    name: Text | None = None
-    run: Text | None = None
-    phase: Text | None = None
+    worker: str
+    device: str
+    name: str | None = None
+    run: str | None = None
+    phase: str | None = None
     done: Count | None = None
     of: Count | None = None
     beat: Count = 0
     time: Number = 0.0
-    every: Annotated[Number, Field(gt=0, le=60)] = BEAT_SECONDS
     load: Number | None = None
     memory_used: Count | None = None
     memory: Count | None = None
@@ -95,15 +91,15 @@ def remove_sign(logs: Path, worker: str) -> None:
         sign_file(logs, worker).unlink(missing_ok=True)
 
 
-def remove_signs(logs: Path, label: str = "") -> None:
-    """Remove whatever signs there are of workers whose names begin so."""
+def remove_signs(logs: Path, label: str) -> None:
+    """Remove the signs of workers whose names begin so."""
     with contextlib.suppress(OSError):
         for file in logs.glob(f"worker-{glob.escape(label)}*.json"):
             file.unlink(missing_ok=True)
 
 
 def read_signs(home: Path) -> list[WorkerSign]:
-    """The signs in a study's folder, in the order of their workers; what is no sign is left out."""
+    """The signs in a study's folder, in the order of their workers."""
     return [sign for sign, _ in _read_all(home)]
 
 
@@ -118,27 +114,24 @@ class SignWatch:
 
     def read(self) -> list[SeenSign]:
         """The signs as they are now; a first look goes by the files' times."""
-        found: dict[str, tuple[WorkerSign, float]] = {}
+        seen, self._seen, found = self._seen, {}, []
         for sign, written in _read_all(self._home):
-            before = self._seen.get(sign.worker)
+            before = seen.get(sign.worker)
             if before is None:
-                found[sign.worker] = sign, self._clock() - max(0.0, self._now() - written)
-            elif (before[0].beat, before[0].time) == (sign.beat, sign.time):
-                found[sign.worker] = before
+                since = self._clock() - max(0.0, self._now() - written)
             else:
-                found[sign.worker] = sign, self._clock()
-        self._seen = found
-        return [self._judge(*one) for one in found.values()]
-
-    def _judge(self, sign: WorkerSign, since: float) -> SeenSign:
-        age = max(0.0, self._clock() - since)
-        return SeenSign(sign, age, age <= max(SECONDS, BEATS * sign.every))
+                beats = (before[0].beat, before[0].time) != (sign.beat, sign.time)
+                since = self._clock() if beats else before[1]
+            self._seen[sign.worker] = sign, since
+            age = max(0.0, self._clock() - since)
+            found.append(SeenSign(sign, age, age <= SILENCE_SECONDS))
+        return found
 
 
 def _read_all(home: Path) -> list[tuple[WorkerSign, float]]:
     """Signs and the times of their files; a file may hold anything, and what is no sign is left out."""
     found = []
-    for path in sorted((home / "logs").glob("worker-*.json"))[:MOST_SIGNS]:
+    for path in sorted((home / "logs").glob("worker-*.json")):
         with contextlib.suppress(OSError, ValueError):
             written = path.stat().st_mtime
             sign = _sign.validate_json(read_regular(path, LARGEST))

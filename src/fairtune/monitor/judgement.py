@@ -21,7 +21,7 @@ import psutil
 
 from fairtune.core.errors import FairtuneError
 from fairtune.core.numbers import plural
-from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED
+from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, RunStates
 
 ENDED = (FINISHED, FAILED, DAMAGED)
 BUSY_SHARE, IDLE_SHARE = 0.005, 0.1
@@ -76,14 +76,18 @@ class Judgement:
         return replace(self, opening="", arms={arm: replace(own, word=None) for arm, own in self.arms.items()})
 
 
-def judge(runs: Path, study: str, key: Key) -> Judgement:
-    """Work it out now."""
+def judge(runs: Path, study: str, key: Key, states: RunStates | None = None) -> Judgement:
+    """Work it out now.
+
+    Args:
+        states: of runs, where the ledger is watched.
+    """
     from fairtune.analysis.arm_pairs import BOTH, SETTINGS
     from fairtune.analysis.results import load_results  # takes a second, which a page need not wait for
 
     made = time.time()
     try:
-        results = load_results(runs, study)
+        results = load_results(runs, study, states)
         compared = {one.arm: one for one in results.comparisons}
         arms = {}
         for arm in results.arms:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import stat_of
 from fairtune.core.locks import is_locked
 from fairtune.core.numbers import plural
 from fairtune.core.printable import printable
 from fairtune.ledger.scan import LedgerScan, RunRow
 from fairtune.ledger.seals import DAMAGED, FINISHED, RUNNING, WAITING
-from fairtune.ledger.studies import read_study, study_folder
+from fairtune.ledger.studies import study_folder
 from fairtune.ledger.worker_signs import SeenSign
 from fairtune.monitor.arm_curves import KeptCurves
-from fairtune.monitor.judgement import ENDED, ArmFigures, Judge, Judgement, peeking_text, whole_seeds
+from fairtune.monitor.judgement import ENDED, ArmFigures, Judge, Judgement, judge, peeking_text, whole_seeds
 from fairtune.monitor.log_lines import last_lines
 from fairtune.monitor.remaining_time import study_left, usual_seconds
 from fairtune.monitor.run_views import RunViews
@@ -36,17 +36,8 @@ from fairtune.monitor.study_moment import (
 from fairtune.monitor.study_view import ArmView, CurvesView, DeviceView, RunView, StudyView, VerdictView
 
 LOG_LINES = 30
-READING = "reading"
 BEING_JUDGED = "All runs have ended; the verdict is being worked out."
 UNCOUNTED = "A look at it is not counted, and it may change: verdicts are taken when all runs have ended."
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """A study's newest plan, and the file that it was read from."""
-
-    stamp: list[int]
-    content: dict[str, Any]
 
 
 class StudyBuilder:
@@ -66,8 +57,8 @@ class StudyBuilder:
     ) -> None:
         self.runs = runs
         self.live = LedgerScan(runs, study, clock=clock)
-        self.judge = None if judged == "never" else Judge(runs, threaded=judged == "beside")
-        self._plans: dict[str, _Plan] = {}
+        work = partial(judge, states=self.live.states)
+        self.judge = None if judged == "never" else Judge(runs, judged == "beside", work)
         self._views = RunViews(self.live)
         self._curves: dict[str, KeptCurves] = {}
 
@@ -91,14 +82,13 @@ class StudyBuilder:
             return StudyView(study, "unreadable", problem=str(error))
         states = {(row.arm, row.seed): row.status for row in now.rows}
         built = [self._views.view(now, row, position) for position, row in listed_runs(now.rows)]
-        whole = self.live.reading_of(study) >= 1
-        judgement = self._judgement(now) if whole else None
+        judgement = self._judgement(now)
         return replace(
             self._brief(now, built),
             arms=tuple(self._arms(now.plan, now.rows, judgement)),
             runs=tuple(built),
             devices=tuple(_device(seen) for seen in now.signs),
-            verdict=self._verdict(states, judgement) if whole else VerdictView(),
+            verdict=self._verdict(states, judgement),
             log=tuple(self._log(study, built)),
         )
 
@@ -114,14 +104,14 @@ class StudyBuilder:
     def metric(self, study: str) -> str | None:
         """The metric that decides; None where the plan does not say."""
         try:
-            return metric_of(self._plan(study).content)
+            return metric_of(self.live.plan(study))
         except LedgerError:
             return None
 
     def arms_with(self, study: str, method: str) -> set[str]:
         """The arms of a study that use a method."""
         try:
-            plan = self._plan(study).content
+            plan = self.live.plan(study)
         except LedgerError:
             return set()
         uses = {
@@ -132,28 +122,26 @@ class StudyBuilder:
     def _brief(self, now: StudyMoment, built: Sequence[RunView]) -> StudyView:
         return StudyView(
             now.study,
-            state_of(now.counts, now.held or bool(now.at_work)) if self.live.reading_of(now.study) >= 1 else READING,
+            state_of(now.counts, now.held or bool(now.at_work)),
             about=about_study(now.plan),
             metric=metric_of(now.plan),
-            problem=self.live.problems.get(now.study, ""),
             counts=dict(now.counts),
             total=len(now.rows),
             left=study_left(now.rows, built, now.planned, now.usual),
-            reading=self.live.reading_of(now.study),
         )
 
     def _moment(self, study: str) -> StudyMoment:
         """Raises:
         LedgerError: its plan cannot be read, or it is gone.
         """
-        plan, signs = self._plan(study), self.live.signs(study)
+        plan, signs = self.live.plan(study), self.live.signs(study)
         at_work = {seen.sign.run: seen.sign for seen in signs if seen.sign.run and seen.fresh}
         rows = [begun(row, at_work) for row in self.live.rows(study)]
         return StudyMoment(
             study,
-            plan.content,
+            plan,
             rows,
-            {(run["arm"], run["seed"]): run for run in plan.content["runs"]},
+            {(run["arm"], run["seed"]): run for run in plan["runs"]},
             signs,
             at_work,
             is_locked(study_folder(self.runs, study) / ".lock"),
@@ -164,14 +152,13 @@ class StudyBuilder:
     def curves(self, study: str) -> CurvesView:
         """The curves of a study, by arm."""
         try:
-            plan = self._plan(study)
+            plan = self.live.plan(study)
         except LedgerError:
             return CurvesView()
         if study not in self._curves:
             self._curves[study] = KeptCurves()
         rows = [row for row in self.live.rows(study) if row.status not in (WAITING, DAMAGED)]
-        ready = [row for row in rows if self.live.is_ready(study, row.arm, row.seed)]  # others come in later looks
-        return self._curves[study].view(plan.content, ready, lambda row: self.live.progress(study, row.arm, row.seed))
+        return self._curves[study].view(plan, rows, lambda row: self.live.progress(study, row.arm, row.seed))
 
     def run_views(
         self, study: str, state: str = "", arm: str = "", start: int = 0, most: int = SHOWN
@@ -194,18 +181,6 @@ class StudyBuilder:
         now = self._moment(study)
         found = ((i, row) for i, row in enumerate(now.rows) if (row.arm, row.seed) == (arm, seed))
         return next((self._views.view(now, row, i) for i, row in found), None)
-
-    def _plan(self, study: str) -> _Plan:
-        home = study_folder(self.runs, study)
-        try:
-            stamp = stat_of(home / "study.json")
-        except OSError as error:
-            self._plans.pop(study, None)
-            raise LedgerError(f"{home} is gone: it was moved or deleted ({error.strerror}).") from None
-        known = self._plans.get(study)
-        if known is None or known.stamp != stamp:
-            known = self._plans[study] = _Plan(stamp, read_study(home))
-        return known
 
     def _arms(self, plan: Mapping[str, Any], rows: Sequence[RunRow], judgement: Judgement | None) -> Iterable[ArmView]:
         counts: dict[str, Counter[str]] = {arm: Counter() for arm in plan["arms"]}

@@ -170,8 +170,8 @@ class StudyView:
     """A study as it is now.
 
     Args:
-        state: planned, running, finished (every run has ended), stopped (runs are to come and nobody works on them),
-            reading (the ledger is large, and was not read to its end yet), or unreadable, with the problem.
+        state: planned, running, finished (every run has ended), stopped (runs are to come and nobody works on them), or unreadable,
+            with the problem.
         about: task, model and metric, in words.
         counts: of runs by state.
         left: seconds until the last run ends, roughly; None where that cannot be said.
@@ -179,7 +179,6 @@ class StudyView:
         runs: those under way, then those that failed or are damaged, then the latest that ended, then the next in the queue:
             at most `SHOWN` of each; `counts` has them all.
         log: the latest lines of what workers and runs said, oldest first, each with who said it.
-        reading: share of the ledger that has been read, below 1 only in the first moments of a large one.
     """
 
     study: str
@@ -195,4 +194,3 @@ class StudyView:
     devices: tuple[DeviceView, ...] = ()
     verdict: VerdictView = VerdictView()
     log: tuple[tuple[str, str], ...] = ()
-    reading: float = 1.0

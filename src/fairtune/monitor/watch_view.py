@@ -54,8 +54,6 @@ def headline(view: StudyView, width: int) -> list[Text]:
     state = "every run has ended" if view.state == "finished" else view.state
     if view.state == "running" and view.left is not None:
         state += f", about {duration_text(view.left)} left"
-    if view.reading < 1:
-        state += f", reading the ledger ({100 * view.reading:.0f} %)"
     name = shortened(view.study, max(NAME, width - len(state) - 2), middle=True)
     first = Text.assemble((name, "bold"), ": ", (state, STYLES.get(view.state, "")), no_wrap=True)
     first.truncate(width, overflow="ellipsis")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from fairtune.core.errors import LedgerError
@@ -13,7 +12,6 @@ from fairtune.monitor.study_view import StudyView
 
 PATIENCE = 20.0
 """Seconds that somebody who looks once waits for the verdict so far."""
-READING_SECONDS = 0.05
 
 
 class WatchedStudy:
@@ -55,8 +53,7 @@ class WatchedStudy:
         Raises:
             LedgerError: it is gone, or could never be read.
         """
-        while (view := self.look()).reading < 1:
-            time.sleep(READING_SECONDS)
+        view = self.look()
         if self._builder.judge is not None and self._builder.judge.wait(patience):
             view = self.look()
         return view
@@ -80,13 +77,7 @@ class WatchedFolder:
             raise LedgerError(_none(self._runs))
         return [self._builder.view(study) for study in self._builder.studies]
 
-    def settled(self) -> list[StudyView]:
-        """The studies, once the whole ledger has been read."""
-        views = self.look()
-        while any(view.reading < 1 for view in views):
-            time.sleep(READING_SECONDS)
-            views = self.look()
-        return views
+    settled = look  # there is no verdict to wait for
 
 
 def make_watch(runs: Path, study: str | None) -> WatchedStudy | WatchedFolder:
@@ -106,7 +97,7 @@ def make_watch(runs: Path, study: str | None) -> WatchedStudy | WatchedFolder:
     if len(names) == 1:
         return WatchedStudy(runs, names[0])
     folder = WatchedFolder(runs)
-    running = [view.study for view in folder.settled() if view.state == "running"]
+    running = [view.study for view in folder.look() if view.state == "running"]
     return WatchedStudy(runs, running[0]) if len(running) == 1 else folder
 
 

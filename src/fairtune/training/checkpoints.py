@@ -19,12 +19,12 @@ from torch import Tensor
 from fairtune.core.errors import RunFailure
 from fairtune.core.files import (
     files_of,
-    first_change,
     parse_json,
     read_json,
     read_sealed,
     remove,
     remove_leftovers,
+    sha256_of,
     sums_of,
     write_folder,
     write_json,
@@ -222,8 +222,8 @@ def read_state(folder: Path) -> SavedState:
     """
     try:
         sums: dict[str, str] = read_sealed(folder / MANIFEST)["files"]
-        if change := first_change(folder, sums, sums):
-            raise DamagedState(f"{folder.name}: {change.name} is not what was written")
+        if changed := [name for name in sums if sha256_of(folder / name) != sums[name]]:
+            raise DamagedState(f"{folder.name}: {changed[0]} is not what was written")
         state = parse_json((folder / STATE).read_bytes())
     except OSError as error:
         raise DamagedState(f"{folder.name}: {error}") from None

@@ -32,7 +32,7 @@ class Heartbeat:
     """
 
     def __init__(self, logs: Path, worker: str, device: str, threads: int = 1, every: float = BEAT_SECONDS) -> None:
-        self._logs, self._sign, self._threads = logs, WorkerSign(worker, device, every=every), threads
+        self._logs, self._sign, self._threads, self._every = logs, WorkerSign(worker, device), threads, every
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep_beating, name="fairtune-heartbeat", daemon=True)
 
@@ -71,7 +71,7 @@ class Heartbeat:
                         "memory": int(psutil.virtual_memory().total),
                     }
                     write_sign(self._logs, replace(self._sign, beat=beat, time=round(time.time(), 3), **state))
-                self._ended.wait(self._sign.every)
+                self._ended.wait(self._every)
 
     def _gpu_state(self) -> dict[str, Any]:
         gpus = visible_gpus() if self._sign.device.startswith("cuda") else None

@@ -122,8 +122,7 @@ class Feed:
             for study in list(self._listeners):
                 self._tell(study, await to_thread.run_sync(self._look, study, limiter=self._one))
                 cost += self._cost
-            behind = self._builder.live.is_behind  # then looks are long, but few
-            self._wait = EVERY if behind else min(LONGEST, max(EVERY, cost / SHARE))
+            self._wait = min(LONGEST, max(EVERY, cost / SHARE))
 
     def _tell(self, study: str, now: Parts) -> None:
         """Tell every page of a study what has changed since they were last told."""
@@ -141,7 +140,6 @@ class Feed:
     def _look(self, study: str) -> Parts:
         began = self._clock()
         try:
-            self._builder.live.first = study
             found: Parts = self._answer(lambda builder: view_parts(builder, study))
         except LedgerError as error:
             found = _unreadable(str(error))

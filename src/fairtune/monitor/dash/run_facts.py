@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fairtune.ledger.environment import read_environment
-from fairtune.ledger.events import latest_events
+from fairtune.ledger.events import SAMPLE, all_events
 from fairtune.ledger.studies import run_folder
 from fairtune.monitor.study_builder import StudyBuilder
 
@@ -24,7 +24,7 @@ def read_run_facts(builder: StudyBuilder, study: str, arm: str, seed: int) -> di
         "run": asdict(found),
         "losses": progress.losses,
         "scores": progress.scores.get(builder.metric(study) or "", ()),
-        "events": latest_events(folder.events, LATEST),
+        "events": [event for event in all_events(folder.events) if event.get("event") != SAMPLE][-LATEST:],
         "warnings": list(progress.warnings),
         "environment": read_environment(folder) or {},
     }

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.files import stat_of
 from fairtune.core.numbers import plural
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.scan import RunRow
 from fairtune.ledger.seals import DAMAGED, RUNNING, WAITING
-from fairtune.ledger.studies import read_study, require_study, run_folder, study_folder
+from fairtune.ledger.studies import require_study, run_folder
 from fairtune.monitor.judgement import ENDED
 from fairtune.monitor.study_builder import StudyBuilder
 from fairtune.monitor.study_view import StudyView
@@ -73,7 +72,6 @@ class StudySource:
     def __init__(self, runs: Path, study: str) -> None:
         self.home, self.runs, self.study = require_study(runs, study), runs, study
         self.builder = StudyBuilder(runs, study, judged="now")
-        self._plan: tuple[list[int], dict[str, Any]] | None = None
 
     def read(self) -> _Snapshot:
         """The study as it is now.
@@ -81,8 +79,8 @@ class StudySource:
         Raises:
             LedgerError: it cannot be read, or is gone.
         """
-        self.builder.live.read_all()
-        plan, view = self._newest_plan(), self.builder.view(self.study)
+        self.builder.tick()
+        plan, view = self.builder.live.plan(self.study), self.builder.view(self.study)
         rows, identity = self.builder.live.rows(self.study), identity_of(self.home, plan)
         ended = sum(row.status in ENDED for row in rows)
         return _Snapshot(
@@ -92,12 +90,6 @@ class StudySource:
             tracked_study(view, plan, identity),
             tuple(tracked_arm(view, arm, plan, identity, ended) for arm in view.arms),
         )
-
-    def _newest_plan(self) -> dict[str, Any]:
-        stamp = stat_of(self.home / "study.json") if (self.home / "study.json").is_file() else []
-        if self._plan is None or self._plan[0] != stamp:
-            self._plan = stamp, read_study(study_folder(self.runs, self.study))
-        return self._plan[1]
 
     def with_times(self, arm: TrackedRow, rows: Sequence[RunRow]) -> TrackedRow:
         """An arm's row, with when its first run began and its last one ended."""

@@ -16,7 +16,7 @@ const changed = new Set();
 let frame = 0;
 
 const DRAWN = [
-  [["study", "state", "about", "problem", "counts", "total", "left", "reading"], drawHead],
+  [["study", "state", "about", "problem", "counts", "total", "left"], drawHead],
   [["verdict"], drawVerdict],
   [["arms", "verdict"], () => drawArms(now)],
   [["curves"], () => drawCurves(now.curves, longest())],
@@ -49,8 +49,7 @@ function drawHead() {
   setName(byId("about").firstElementChild, now.about ?? "", 400);
   setHidden(byId("problem"), !now.problem);
   setCoded(byId("problem"), now.problem);
-  const written = STATES.filter((state) => counts[state]).map((state) => `${whole(counts[state])} ${now.reading < 1 && state === "waiting" ? "not read yet" : state}`).join(", ") || "no runs yet";
-  setText(byId("counts"), now.reading < 1 ? `${written}; reading the ledger: ${Math.floor(100 * now.reading)} %` : written);
+  setText(byId("counts"), STATES.filter((state) => counts[state]).map((state) => `${whole(counts[state])} ${state}`).join(", ") || "no runs yet");
   setText(byId("left"), isNumber(now.left) && ended < total ? `about ${duration(now.left)} left` : "");
   const bar = byId("counts-bar");
   if (!bar.children.length) bar.append(...STATES.map((state) => make("span", state)));

@@ -21,7 +21,7 @@ function drawRow(row, one) {
   setText(state.firstChild, one.state);
   setClass(state.firstChild, `state ${one.state}`);
   STATES.forEach((name, at) => { runs.firstChild.children[at].style.flexGrow = String(counts[name] ?? 0); });
-  setText(runs.lastChild, STATES.filter((name) => counts[name]).map((name) => `${counts[name].toLocaleString("en")} ${one.state === "reading" && name === "waiting" ? "not read yet" : name}`).join(", ") || "no runs yet");
+  setText(runs.lastChild, STATES.filter((name) => counts[name]).map((name) => `${counts[name].toLocaleString("en")} ${name}`).join(", ") || "no runs yet");
   setText(left, duration(one.left));
 }
 
