@@ -31,7 +31,7 @@ from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of, sh
 from fairtune.core.files import read_json
 from fairtune.ledger.endings import gone_runs
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.seals import DAMAGED, WAITING, RunStates
+from fairtune.ledger.seals import DAMAGED, WAITING, KeptStates
 from fairtune.ledger.studies import read_plans, read_study, require_study, run_folder, run_folders
 from fairtune.ledger.timings import read_sessions
 from fairtune.settings.learners import Learner, learner_of
@@ -48,8 +48,8 @@ OF_METRIC = ("comparisons", "left_out", "raw_differences", "margin", "collapses"
 class Results:
     """What a study found. Everything is recomputed from the ledger."""
 
-    def __init__(self, runs: Path, study: str, states: RunStates | None = None) -> None:
-        self.runs_folder, self._states = Path(runs), states or RunStates()
+    def __init__(self, runs: Path, study: str, states: KeptStates | None = None) -> None:
+        self.runs_folder, self._states = Path(runs), states or KeptStates()
         self.folder = require_study(self.runs_folder, study)
         self.study, self.plan = study, read_study(self.folder)
         self._known_variances: dict[tuple[str, tuple[int, ...]], dict[str, float]] = {}
@@ -456,7 +456,7 @@ class Results:
         return f"<Results of study '{self.study}': {len(self.arms)} arms, {done} of {len(self.runs)} runs finished>"
 
 
-def load_results(runs: str | Path, study: str, states: RunStates | None = None) -> Results:
+def load_results(runs: str | Path, study: str, states: KeptStates | None = None) -> Results:
     """The results of a study that was run before.
 
     Args:

@@ -18,7 +18,7 @@ from fairtune.core.files import as_number, stat_of
 from fairtune.ledger.events import EventTail
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.progress import RunProgress
-from fairtune.ledger.seals import FAILED, FINISHED, WAITING, RunState, RunStates
+from fairtune.ledger.seals import FAILED, FINISHED, WAITING, KeptStates, RunState
 from fairtune.ledger.studies import read_study, run_folders, study_folder, study_names
 from fairtune.ledger.worker_signs import SeenSign, SignWatch
 
@@ -73,7 +73,7 @@ class LedgerScan:
     """
 
     def __init__(self, runs: Path, study: str | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.runs, self.states, self.problems = Path(runs), RunStates(), dict[str, str]()
+        self.runs, self.states, self.problems = Path(runs), KeptStates(), dict[str, str]()
         self._only, self._clock = study, clock
         self._studies: dict[str, _Study] = {}
 
@@ -181,7 +181,7 @@ class _Study:
     def progress(self, place: Place) -> RunProgress:
         return self.runs[place].follow(self._steps.get(place)) if place in self.runs else RunProgress()
 
-    def look(self, states: RunStates) -> bool:
+    def look(self, states: KeptStates) -> bool:
         """Take in what changed, and say whether anything did."""
         changed = self._look_at_plan()
         found = {(folder.arm, folder.seed): folder for folder in run_folders(self.home)}

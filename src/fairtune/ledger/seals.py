@@ -69,7 +69,7 @@ class RunState:
         return self if key is None or self.key in (None, key) else RunState(WAITING, key=self.key, files=self.files)
 
 
-class RunStates:
+class KeptStates:
     """The states of runs that are asked for again and again: one that has ended is read again once a file of it has changed."""
 
     def __init__(self) -> None:

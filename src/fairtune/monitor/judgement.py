@@ -21,7 +21,7 @@ import psutil
 
 from fairtune.core.errors import FairtuneError
 from fairtune.core.numbers import plural
-from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, RunStates
+from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, KeptStates
 
 ENDED = (FINISHED, FAILED, DAMAGED)
 BUSY_SHARE, IDLE_SHARE = 0.005, 0.1
@@ -76,7 +76,7 @@ class Judgement:
         return replace(self, opening="", arms={arm: replace(own, word=None) for arm, own in self.arms.items()})
 
 
-def judge(runs: Path, study: str, key: Key, states: RunStates | None = None) -> Judgement:
+def judge(runs: Path, study: str, key: Key, states: KeptStates | None = None) -> Judgement:
     """Work it out now.
 
     Args:
