@@ -29,7 +29,6 @@ from fairtune.monitor.timing_line import make_timing_monitor
 from fairtune.monitor.trackers.background import track_study
 from fairtune.report.study_results import StudyResults
 from fairtune.settings.sections import Timing
-from fairtune.study.arm_choice import choose_arms, require_arms
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.schema import Study
 from fairtune.study.study_file import StudySource, load_study
@@ -80,7 +79,7 @@ def run_study(
     with show_stages(quiet=not progress), track_study(loaded.track, folder, loaded.study, _warn):
         if not until_decided:
             plan = tune_plan(loaded, folder, monitor, force)
-            run_plan(plan, folder, monitor(), reanalysed=reanalyse, arms=choose_arms(plan, arms))
+            run_plan(plan, folder, monitor(), reanalysed=reanalyse, arms=plan.choose(arms))
         else:
             for _ in run_looks(loaded, folder, monitor, max_seeds, force):
                 pass
@@ -288,7 +287,7 @@ def timed_arms(plan: Plan, arms: Sequence[str]) -> list[str]:
     Raises:
         FairtuneError: there is no such arm.
     """
-    require_arms(arms, plan.study.arms)
+    plan.choose(arms)  # a name that is none is refused
     trained, reference = plan.trained, plan.study.compare.to
     wanted = {arm for arm in arms or trained if arm in trained}
     if not wanted:

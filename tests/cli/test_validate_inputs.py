@@ -175,7 +175,7 @@ def test_what_was_read_before_needs_neither_mirror_nor_hub(tmp_path: Path, monke
         (mirror / f"{split}.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
     found = json.loads(call("validate", write("sst2"), "--json").stdout)["not_here"]
     assert [one["message"] for one in found] == [
-        "'sst2': the mirror lacks sst2/test.jsonl.gz; add it, or unset FAIRTUNE_MIRROR to use the hub."
+        f"'sst2': the mirror {mirror.parent} lacks sst2/test.jsonl.gz; add it, or unset FAIRTUNE_MIRROR to use the hub."
     ]
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from fairtune.cli.command import choice_text, read_arms
 from fairtune.core.errors import FairtuneError
-from fairtune.study.arm_choice import choice_text, choose_arms, read_arms
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
@@ -87,13 +87,13 @@ def plan(tiny_model: Any, tiny_task: Any) -> Plan:
 
 
 def test_chosen_arms_come_with_those_they_are_compared_with(plan: Plan) -> None:
-    assert choose_arms(plan, None) == list(ARMS)
-    assert choose_arms(plan, ["focal"]) == ["baseline", "focal"]
-    assert choose_arms(plan, ["frozen"]) == ["baseline", "baseline-fast", "frozen"]
+    assert plan.choose(None) == list(ARMS)
+    assert plan.choose(["focal"]) == ["baseline", "focal"]
+    assert plan.choose(["frozen"]) == ["baseline", "baseline-fast", "frozen"]
     with pytest.raises(
         FairtuneError, match=r"--arms: the study has no arm 'frosen'; its arms: .*Did you mean 'frozen'"
     ):
-        choose_arms(plan, ["frosen"])
+        plan.choose(["frosen"])
 
 
 def test_what_is_left_out_is_said(plan: Plan) -> None:

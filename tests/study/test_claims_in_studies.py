@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.study.audit import deciding_comparison
+from fairtune.cli.plan import deciding_comparison
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
@@ -89,28 +89,21 @@ def test_claims_change_neither_hash_nor_keys_nor_the_rest_of_the_plan(plans: tup
     assert claimed == without, "the same hash, runs and keys: finished runs stay finished"
 
 
-def test_the_plan_says_which_comparison_decides(plans: tuple[Plan, Plan]) -> None:
+def test_the_plan_says_which_comparison_decides(source: dict[str, Any], plans: tuple[Plan, Plan]) -> None:
     plan = plans[1]
-    better, faster = (deciding_comparison(claim, plan.primaries, "baseline") for claim in plan.study.claims)
+    better, faster = (deciding_comparison(claim, plan) for claim in plan.study.claims)
     assert better.startswith("decided by oelm against fast, which has its settings; baseline has not")
     assert faster.startswith("decided by oelm against fast, timed by `fairtune time`")
-    study = load_study(
-        {
-            "study": "s",
-            "task": "any",
-            "model": "minilm",
-            "arms": {**ARMS, "other": {"lr": 1e-4, "methods": ["focal"]}},
-            "claims": [
-                {"arm": "oelm", "better_than": "fast"},
-                {"arm": "fast", "better_than": "oelm"},
-                {"arm": "oelm", "better_than": "other"},
-                {"arm": "oelm", "frozen": "7%"},
-                {"rank": ["oelm", "fast", "baseline"]},
-            ],
-        }
-    )
-    primaries = {"baseline": None, "fast": "baseline", "oelm": "fast", "other": "fast"}
-    found = [deciding_comparison(claim, primaries, "baseline") for claim in study.claims]
+    arms = {**ARMS, "other": {"lr": 1e-4, "methods": ["focal"]}}
+    claims = [
+        {"arm": "oelm", "better_than": "fast"},
+        {"arm": "fast", "better_than": "oelm"},
+        {"arm": "oelm", "better_than": "other"},
+        {"arm": "oelm", "frozen": "7%"},
+        {"rank": ["oelm", "fast", "baseline"]},
+    ]
+    made = make_plan(load_study({**source, "arms": arms, "claims": claims}))
+    found = [deciding_comparison(claim, made) for claim in made.study.claims]
     assert found[:2] == ["decided by oelm against fast, as planned"] * 2
     assert "which the plan does not compare" in found[2]
     assert found[3] == "counted when a run of it starts"

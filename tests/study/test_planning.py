@@ -12,8 +12,9 @@ import pytest
 from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.registry import parse_method_use
 from fairtune.settings.sections import Train
-from fairtune.study.audit import arm_settings, find_controls, find_differences
+from fairtune.study.audit import Difference, arm_settings, find_controls, find_differences
 from fairtune.study.plan import Plan, make_plan
+from fairtune.study.schema import Study
 from fairtune.study.study_file import load_study
 
 ARMS: dict[str, Any] = {"baseline": {}, "fast": {"lr": 1e-4}, "oelm": {"lr": 1e-4, "methods": ["orthogonal_qk"]}}
@@ -155,9 +156,14 @@ def test_what_is_wrong_with_data_or_model_is_known_before_run_1(source: dict[str
         plan(source, f"model={tmp_path / 'none'}")
 
 
+def differences(study: Study) -> tuple[Difference, ...]:
+    arms = arm_settings(study)
+    return find_differences(arms, find_controls(arms, study.compare.to), study.compare.to, {})
+
+
 def test_the_audit_lists_every_difference_that_is_no_method_and_names_the_control(source: dict[str, Any]) -> None:
     study = load_study({**source, "arms": {**ARMS, "odd": {"lr": 1e-3, "batch_size": 4, "methods": ["orthogonal_qk"]}}})
-    found = {(d.arm, d.setting): d for d in find_differences(arm_settings(study, {}), "baseline")}
+    found = {(d.arm, d.setting): d for d in differences(study)}
     assert set(found) == {("fast", "lr"), ("oelm", "lr"), ("odd", "lr"), ("odd", "batch_size")}
     assert found["oelm", "lr"].control == "fast"
     assert str(found["oelm", "lr"]) == "oelm: lr is 0.0001, baseline has 2e-05; like with like: compare with fast"
@@ -168,9 +174,8 @@ def test_the_audit_lists_every_difference_that_is_no_method_and_names_the_contro
 
 def test_arms_that_differ_only_in_methods_leave_nothing_to_audit(source: dict[str, Any]) -> None:
     study = load_study({**source, "arms": {"baseline": {"lr": 2e-5}, "oelm": {"methods": ["orthogonal_qk"]}}})
-    arms = arm_settings(study, {})
-    assert find_differences(arms, "baseline") == (), "a default written out is no difference"
-    assert find_controls(arms, "baseline") == {"baseline": None, "oelm": "baseline"}
+    assert differences(study) == (), "a default written out is no difference"
+    assert find_controls(arm_settings(study), "baseline") == {"baseline": None, "oelm": "baseline"}
 
 
 @pytest.mark.parametrize(

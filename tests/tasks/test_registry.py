@@ -95,7 +95,7 @@ def test_it_is_listed_with_the_others_and_by_itself(tmp_path: Path) -> None:
     declare(train=tmp_path / "gone.csv")
     answer = json.loads(CliRunner().invoke(app, ["tasks", "tickets", "--json"]).output)["tasks"]["tickets"]
     assert (answer["about"], answer["licence"], answer["labels"]) == ("Tickets by queue.", "MIT", ["no", "yes"])
-    assert answer["uses"]["train"] == {"split": "train", "rows": None, "share": "70%", "here": None}
+    assert answer["uses"]["train"] == {"split": "train", "rows": None, "share": "70%"}
     assert answer["missing"] == [f"there is no {tmp_path / 'gone.csv'}"]
     shown = " ".join(CliRunner().invoke(app, ["tasks"]).output.split())
     assert "tickets classify, 2 70% of all 10% of all 20% of all accuracy gone.csv; licence: MIT" in shown

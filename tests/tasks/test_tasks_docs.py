@@ -26,7 +26,7 @@ def row(task: Description) -> str:
         ", ".join(task.columns),
         ", ".join(task.labels),
         task.metric,
-        *(task.uses[role].published for role in ("train", "validation", "test")),
+        *(str(task.uses[role]) for role in ("train", "validation", "test")),
         hub,
         task.licence,
     ]

@@ -53,7 +53,7 @@ from fairtune.settings.metrics import METRICS, metrics_of_classes, predicted_cla
 from fairtune.settings.score_metrics import ScoredExamples
 from fairtune.settings.values import AUTO
 from fairtune.study.problems import Problem
-from fairtune.study.training_cautions import language_caution, length_caution, setting_cautions
+from fairtune.study.training_cautions import language_caution, setting_cautions
 from fairtune.tasks.card.lengths import auto_length
 from fairtune.tasks.task import Split
 from fairtune.tasks.tokens.counts import count_tokens
@@ -120,7 +120,7 @@ def _train(
             name: encoded_split(split, name, tokenizer, length, interrupt.check_stop)
             for name, split in data.splits.items()
         }
-        cautions = _cautions(settings, data, source, tokenizer, encoded)
+        cautions = _cautions(settings, data, source, tokenizer)
         run = _prepare_run(settings, data, source, tokenizer, encoded, device, folder, interrupt.check_stop)
     except Stopped:
         raise KeyboardInterrupt from None
@@ -164,16 +164,12 @@ def _train(
     return Fitted(network, tokenizer, device, provenance)
 
 
-def _cautions(
-    settings: Settings, data: Data, source: ModelSource, tokenizer: Any, encoded: Mapping[str, Encoded]
-) -> list[str]:
+def _cautions(settings: Settings, data: Data, source: ModelSource, tokenizer: Any) -> list[str]:
     """What to know of these settings and texts; a warning each, before the time is spent."""
-    train, rows, longest = settings.train, data.splits["train"], max(int(one.lengths.max()) for one in encoded.values())
-    counted = f"{sum(map(len, data.splits.values())):,} texts"
+    train, rows = settings.train, data.splits["train"]
     found = [
         *setting_cautions(train, settings.methods, train.total_steps(len(rows))),
         language_caution("the data", [rows], source.hub_id or source.name, lambda: tokenizer),
-        length_caution(train.longest, longest, counted) if longest < train.longest else None,
     ]
     texts = [printable(str(caution)) for caution in found if caution is not None]
     for text in texts:

@@ -6,18 +6,21 @@ import functools
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 
 import typer
 
 from fairtune.core.console import Console
-from fairtune.core.errors import FairtuneError, Stopped
+from fairtune.core.errors import FairtuneError, Stopped, one_of
 from fairtune.core.files import finite
 from fairtune.core.plugin_files import ConsentNeeded, allow_files, allowed_files, plugins_allowed
 from fairtune.core.printable import LINES, printable, printable_json
+
+if TYPE_CHECKING:
+    from fairtune.study.plan import Plan
 
 FAILED_RUN, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 P = ParamSpec("P")
@@ -49,6 +52,25 @@ NamedIn = Annotated[
     typer.Option("--study", metavar="FILE", help="Also know the methods of the plug-ins that this file names."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with JSON.")]
+
+
+def read_arms(option: str | None) -> list[str] | None:
+    """The names in `--arms a,b`; None where it was not given."""
+    found = None if option is None else [name.strip() for name in option.split(",") if name.strip()]
+    if found == []:
+        raise FairtuneError("--arms: it names no arm; give some of the study's, such as --arms baseline,focal.")
+    return found
+
+
+def choice_text(plan: Plan, chosen: Sequence[str]) -> str | None:
+    """What to say where only some arms are meant; None where all are."""
+    others = [arm for arm in plan.study.arms if arm not in chosen]
+    if not others:
+        return None
+    return (
+        f"{len(chosen)} of {len(plan.study.arms)} arms: {one_of(chosen)}. The plan stays whole: its hash and the comparisons that "
+        f"are corrected together are those of all arms, and {one_of(others)} can be run later."
+    )
 
 
 def console() -> Console:

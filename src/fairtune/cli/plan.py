@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -21,8 +22,10 @@ from fairtune.cli.command import (
     Profile,
     Runs,
     StudyFile,
+    choice_text,
     console,
     print_json,
+    read_arms,
     reading_study,
     report_errors,
 )
@@ -32,8 +35,7 @@ from fairtune.core.numbers import as_percent, plural
 from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
 from fairtune.monitor.stage_view import show_stages
-from fairtune.study.arm_choice import choice_text, choose_arms, read_arms
-from fairtune.study.audit import deciding_comparison
+from fairtune.settings.claims import MAP, RANK, SHARE, SPEED, SPREAD, Claim
 from fairtune.study.compute import plan_compute
 from fairtune.study.plan import Plan, TuningCost, find_tuning_cost, make_plan
 from fairtune.study.study_file import load_checked
@@ -70,7 +72,7 @@ def plan(
     with reading_study(allow_plugins):
         study = load_checked(file, overrides or [], profile)
     found = make_plan(study.model_copy(update={"controls": study.controls or add_controls}), force)
-    chosen = choose_arms(found, read_arms(arms))
+    chosen = found.choose(read_arms(arms))
     costs = None
     if estimate:
         from fairtune.execution.cost_estimate import estimate_costs
@@ -198,10 +200,7 @@ def _show(plan: Plan, chosen: Sequence[str]) -> None:
     if plan.study.claims:
         out.print(Text.assemble("\n", ("Claims", "bold"), ": answered at the top of the report"))
         for claim in plan.study.claims:
-            decided = deciding_comparison(
-                claim, plan.primaries, plan.study.compare.to, timed=plan.study.timing is not None
-            )
-            out.print(Text(f"  {claim}: {decided}"), soft_wrap=True)
+            out.print(Text(f"  {claim}: {deciding_comparison(claim, plan)}"), soft_wrap=True)
     for note in plan.notes:
         out.print(Text.assemble("\n", ("Warning", "bold"), f": {note}"), soft_wrap=True)
     for grade in GRADES:
@@ -214,6 +213,30 @@ def _show(plan: Plan, chosen: Sequence[str]) -> None:
         out.print(Text.assemble("\n", ("Added controls", "bold"), "; for the file, under `arms`:"))
         for line in plan.added.values():
             out.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def deciding_comparison(claim: Claim, plan: Plan) -> str:
+    """Which comparison answers a claim, in words that follow its text and a colon."""
+    if claim.kind == SHARE:
+        return "counted when a run of it starts"
+    if claim.kind == MAP:
+        return "read from the map at the end of its runs"
+    if claim.kind in (SPEED, SPREAD):
+        other = claim.than or claim.steadier_than or plan.primaries.get(claim.arm or "") or plan.study.compare.to
+        later = "timed by `fairtune time`; `time: true` makes it part of the study"
+        return f"decided by {claim.arm} against {other}, {'timed when the runs are finished' if plan.study.time else later}"
+    pairs = pairwise(claim.rank or ()) if claim.kind == RANK else [(str(claim.arm), str(claim.other))]
+    return "decided by " + "; ".join(_pair_text(*pair, plan) for pair in pairs)
+
+
+def _pair_text(arm: str, other: str, plan: Plan) -> str:
+    for one, base in ((arm, other), (other, arm)):
+        primary = plan.primaries.get(one)
+        if primary is not None and primary == base:
+            return f"{one} against {base}, as planned"
+        if primary is not None and base == plan.study.compare.to:
+            return f"{one} against {primary}, which has its settings; {base} has not, and no verdict is made with it"
+    return f"{arm} against {other}, which the plan does not compare: corrected with the others, if they differ in methods alone"
 
 
 def _size(task: TaskFacts, split: str) -> str:

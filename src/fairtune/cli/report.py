@@ -15,6 +15,7 @@ from fairtune.cli.command import (
     console,
     print_json,
     print_note,
+    read_arms,
     report_errors,
 )
 from fairtune.cli.compare import show_studies
@@ -63,7 +64,6 @@ def report(
         show_studies(studies, output, runs, as_json)
         return
     from fairtune.report.writer import exporters_of
-    from fairtune.study.arm_choice import read_arms
 
     exporters_of(formats)  # a wrong name is told before anything is read
     home, study = find_study(studies[0], runs)

@@ -21,9 +21,11 @@ from fairtune.cli.command import (
     Profile,
     Runs,
     StudyFile,
+    choice_text,
     print_json,
     print_note,
     print_text,
+    read_arms,
     reading_study,
     report_errors,
 )
@@ -98,7 +100,6 @@ def run(
         with stage(
             f"reading the study {file.name}"
         ):  # and importing what reads it: seconds in which nobody should wonder
-            from fairtune.study.arm_choice import read_arms
             from fairtune.study.study_file import load_checked
 
             chosen = read_arms(arms)
@@ -213,10 +214,9 @@ def _run_once(study: Study, runs: Path, chosen: list[str] | None, force: bool, r
     """Run what is not finished, of all arms or of some."""
     from fairtune.execution.study_run import run_plan
     from fairtune.monitor.terminal import make_monitor
-    from fairtune.study.arm_choice import choice_text, choose_arms
 
     plan = _plan(study, runs, chosen, force)
-    arms = choose_arms(plan, chosen)
+    arms = plan.choose(chosen)
     if some := choice_text(plan, arms):
         print_note(f"fairtune: {some}")
     return run_plan(plan, runs, make_monitor(), reanalysed=reanalysed, arms=arms)
@@ -227,12 +227,11 @@ def _plan(study: Study, runs: Path, chosen: list[str] | None, force: bool) -> Pl
     from fairtune.core.numbers import setting
     from fairtune.ledger.studies import require_writable
     from fairtune.monitor.terminal import make_monitor
-    from fairtune.study.arm_choice import choose_arms
     from fairtune.study.plan import make_plan
 
     with stage("planning its runs: data, model, controls"):
         plan = make_plan(study, force)
-        choose_arms(plan, chosen)  # a name that is none is refused before anything is tried
+        plan.choose(chosen)  # a name that is none is refused before anything is tried
     require_writable(runs)
     if study.tune is None:
         return plan
@@ -248,12 +247,11 @@ def _plan(study: Study, runs: Path, chosen: list[str] | None, force: bool) -> Pl
 
 def _show_dry(study: Study, runs: Path, chosen: list[str] | None, force: bool) -> None:
     """Say what would be run, in its order, or print the script that Slurm would get."""
-    from fairtune.study.arm_choice import choose_arms
     from fairtune.study.plan import make_plan
 
     with stage("planning its runs: data, model, controls"):
         plan = make_plan(study, force)
-        arms = choose_arms(plan, chosen)
+        arms = plan.choose(chosen)
     if study.tune is not None:
         print_note("fairtune: the trials of `tune` come first, in the same way; this is what follows them.")
     if study.execution.on == "slurm":
@@ -270,13 +268,12 @@ def _show_dry(study: Study, runs: Path, chosen: list[str] | None, force: bool) -
 def _show_smoke(study: Study, chosen: list[str] | None, force: bool, as_json: bool) -> int:
     """Try each arm for two steps and say which of them run; returns the exit code."""
     from fairtune.execution.smoke import smoke_arms
-    from fairtune.study.arm_choice import choose_arms
     from fairtune.study.plan import make_plan
 
     with stage("planning its runs: data, model, controls"):
         plan = make_plan(study, force)
     with stage("trying each arm for two steps"):
-        found = smoke_arms(plan, choose_arms(plan, chosen))
+        found = smoke_arms(plan, plan.choose(chosen))
     if as_json:
         print_json(
             {one.arm: {"passed": one.reason is None, "seconds": one.seconds, "reason": one.reason} for one in found}

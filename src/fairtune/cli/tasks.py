@@ -69,17 +69,13 @@ def _show_all(chosen: Sequence[Description], short: bool) -> None:
         line = Text(_columns(called, kind, *numbers, task.metric))
         line.stylize("cyan", 0, len(called))
         out.print(line, soft_wrap=True)
-        out.print(Text(f"  {_source(task)}; licence: {task.licence}", style="dim"), soft_wrap=True)
+        out.print(Text(f"  {task.source}; licence: {task.licence}", style="dim"), soft_wrap=True)
         if missing := _missing(same):
             out.print(Text(f"  missing: {missing}", style="yellow"), soft_wrap=True)
     out.print()
     if short:
         out.print(Text(f"Languages: {one_of(LANGUAGES)}."))
     out.print(Text("`fairtune tasks NAME` shows everything about one; in a study: `task: NAME`, or your own files."))
-
-
-def _source(task: Description) -> str:
-    return f"{task.source} ({', '.join(task.parts)})" if task.parts else task.source
 
 
 def _missing(same: Sequence[Description]) -> str:
@@ -107,7 +103,7 @@ def _show_one(task: Description) -> None:
         "licence": task.licence,
         "hub": "; ".join(task.address),
         "mirror": one_of(task.files),
-        "source here": _source(task),
+        "source here": task.source,
         "missing": task.missing,
     }
     for fact, value in facts.items():

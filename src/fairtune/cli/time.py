@@ -20,6 +20,7 @@ from fairtune.cli.command import (
     console,
     print_json,
     print_note,
+    read_arms,
     reading_study,
     report_errors,
 )
@@ -87,7 +88,6 @@ def time(
             from fairtune.analysis.timing_file import comparison_json
             from fairtune.api import planned_study, time_plan
             from fairtune.report.timing_view import timing_view
-            from fairtune.study.arm_choice import read_arms
             from fairtune.study.study_file import load_checked
 
             with reading_study(allow_plugins):

@@ -30,7 +30,6 @@ AREAS = {
     "features": "texts as vectors of an encoder",
     "figures": "figures of reports",
     "lengths": "lengths of examples in tokens",
-    "rows": "numbers of rows in files",
     "suited": "what architectures can do",
     "tasks": "tasks, read and checked",
     "tokenizer": "tokenizers that were trained, and sizes of others",

@@ -17,20 +17,23 @@ from typing import Any
 
 from fairtune.settings.sections import is_nullable
 from fairtune.settings.values import LARGEST_SEED, LONGEST_NAME, RESERVED
-from fairtune.study.audit import find_unmatched, rate_of, stated_settings
+from fairtune.study.audit import arm_settings, find_controls, find_unmatched, rate_of
 from fairtune.study.schema import Study
 
 SEEDS_APART = 1_000_000
 """What is added to a seed of the reference for the copy's run, as often as it takes to meet no other run's."""
 MOST_NAMED = 2
 """Settings that the name of an added control spells out."""
+OWN = {"methods", "preset"}
+"""What is not a setting in the fields of an arm."""
 
 
 def missing_controls(study: Study) -> dict[str, str]:
     """For each arm whose methods and settings cannot be separated, the name of the control that it lacks."""
-    stated = {arm: stated_settings(study, arm) for arm in study.arms}
-    base, found = stated[study.compare.to].settings, dict[str, str]()
-    for arm in find_unmatched(stated, study.compare.to):
+    stated, reference = arm_settings(study), study.compare.to
+    base = {**study.settings(reference).model_dump(mode="json"), **stated[reference].settings}
+    found: dict[str, str] = {}
+    for arm in find_unmatched(stated, find_controls(stated, reference), reference):
         own = stated[arm].settings
         same = [name for other, name in found.items() if stated[other].settings == own]
         changed = {setting: value for setting, value in own.items() if value != base[setting]}
@@ -41,18 +44,18 @@ def missing_controls(study: Study) -> dict[str, str]:
     return found
 
 
-def with_controls(study: Study, missing: Mapping[str, str]) -> Study:
-    """The study with the controls that are missing, each an arm without methods."""
-    added: dict[str, Any] = {}
-    for arm, name in missing.items():
-        rate = {"lr": lr} if (lr := rate_of(study, arm)) != study.settings(arm).lr else {}
-        added.setdefault(name, study.arms[arm].model_copy(update={"methods": (), "preset": None, **rate}))
-    return study.model_copy(update={"arms": {**study.arms, **added}})
+def plain_arm(study: Study, arm: str) -> Any:
+    """An arm's settings without its methods, at the rate by which it is compared."""
+    rate = {"lr": lr} if (lr := rate_of(study, arm)) != study.settings(arm).lr else {}
+    return study.arms[arm].model_copy(update={"methods": (), "preset": None, **rate})
 
 
 def trained_study(study: Study) -> Study:
     """The study with the controls that it asks for."""
-    return with_controls(study, missing_controls(study)) if study.controls else study
+    added: dict[str, Any] = {}
+    for arm, name in missing_controls(study).items() if study.controls else ():
+        added.setdefault(name, plain_arm(study, arm))
+    return study.model_copy(update={"arms": {**study.arms, **added}})
 
 
 def with_copy(study: Study) -> tuple[Study, str | None]:
@@ -102,14 +105,12 @@ def add_matched_controls(
 
 def _trained(arm: Any) -> tuple[dict[str, Any], list[Any]]:
     """What decides how an arm trains."""
-    return arm.model_dump(exclude={"methods", "preset"}, exclude_none=True), list(arm.methods)
+    return arm.model_dump(exclude=OWN, exclude_none=True), list(arm.methods)
 
 
-def arm_line(study: Study, arm: str, name: str, methods: Sequence[Any] = ()) -> str:
-    """The line of a study file for an arm of this name with another's settings, and with these methods."""
-    own = study.arms[arm].model_dump(mode="json", exclude={"methods", "preset", "learner", "pairs"}, exclude_unset=True)
-    if not methods and (lr := rate_of(study, arm)) != study.settings(arm).lr:
-        own["lr"] = lr
+def arm_line(name: str, arm: Any, methods: Sequence[Any] = ()) -> str:
+    """The line of a study file for an arm with the settings of this one, and with these methods."""
+    own = arm.model_dump(mode="json", exclude={*OWN, "learner", "pairs"}, exclude_unset=True)
     kept = {key: value for key, value in own.items() if value is not None or (key != "model" and is_nullable(key))}
     return f"{name}: {_yaml({**kept, **({'methods': list(methods)} if methods else {})})}"
 
@@ -130,12 +131,10 @@ def _word(value: Any) -> str:
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:
     """The name, with a number where it is taken; file systems may ignore case."""
-    wanted = wanted[:LONGEST_NAME]
-    used, name, number = {*(other.lower() for other in taken), *RESERVED}, wanted, 2
-    while name.lower() in used:
-        end = f"-{number}"
-        name, number = wanted[: LONGEST_NAME - len(end)] + end, number + 1
-    return name
+    used = {*(other.lower() for other in taken), *RESERVED}
+    ends = ("" if number == 1 else f"-{number}" for number in count(1))
+    names = (wanted[: LONGEST_NAME - len(end)] + end for end in ends)
+    return next(name for name in names if name.lower() not in used)
 
 
 def _yaml(value: Any) -> str:

@@ -19,7 +19,7 @@ from fairtune.settings.learners import LEARNERS, Learner
 from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import LONGEST_NAME, NAME
-from fairtune.study.audit import find_controls, stated_settings
+from fairtune.study.audit import arm_settings, find_controls
 from fairtune.study.problems import Problem, StudyError
 from fairtune.study.schema import Study
 from fairtune.study.source import Written
@@ -167,9 +167,7 @@ def require_controls(study: Study, written: Written, load: Callable[[dict[str, A
         whole = load({**written.data, "arms": {**written.data["arms"], **gone}})
     except StudyError:
         return  # what was taken out was wrong in itself
-    before, after = (
-        find_controls({arm: stated_settings(one, arm) for arm in one.arms}, one.compare.to) for one in (whole, study)
-    )
+    before, after = (find_controls(arm_settings(one), one.compare.to) for one in (whole, study))
     problems = []
     for name in gone:
         if without := [arm for arm in study.arms if before[arm] == name and after[arm] is None]:

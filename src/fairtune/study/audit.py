@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import pairwise
 from typing import Any
 
 from fairtune.core.numbers import setting as plain_setting
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import is_control
 from fairtune.models.sources import ModelSource
-from fairtune.settings.claims import MAP, RANK, SHARE, SPEED, SPREAD, Claim
 from fairtune.settings.learners import Learner
 from fairtune.study.schema import Study
 
@@ -42,51 +40,39 @@ class ArmSettings:
     learner: str | None = None
     tuned: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def values(self) -> dict[str, Any]:
-        """The settings that its runs have."""
-        return {**self.settings, **self.tuned}
-
 
 def arm_settings(
-    study: Study, models: Mapping[str, ModelSource], as_given: Collection[str] = ()
+    study: Study, models: Mapping[str, ModelSource] | None = None, as_given: Collection[str] = ()
 ) -> dict[str, ArmSettings]:
     """Each arm's settings, which tell whether two arms are alike.
 
     Args:
-        models: what each arm starts from. One model may have two names, and two models the same.
+        models: what each arm starts from, where that was looked up.
         as_given: arms that chose nothing, although the study is tuned.
     """
-    names = {model.identity: model.name for arm, model in models.items() if study.uses_model(arm)}
-    counts, found = Counter(names.values()), {}
+    names, found = _model_names(study, models), {}
+    several = len(set(names.values())) > 1
     for arm in study.arms:
-        own: dict[str, Any] = {}
-        if len(names) > 1 and study.uses_model(arm):
-            identity = models[arm].identity
-            own["model"] = names[identity] + (f"@{identity[:8]}" if counts[names[identity]] > 1 else "")
-        if (pairs := study.pairs(arm)) is not None:
-            own["pairs"] = pairs
-        learner, train = study.learner(arm), _train(study, arm)
+        learner, pairs = study.learner(arm), study.pairs(arm)
+        train = {**study.settings(arm).model_dump(mode="json"), "lr": rate_of(study, arm)}
+        own: dict[str, Any] = {"model": names[arm]} if several and arm in names else {}
+        own |= {} if pairs is None else {"pairs": pairs}
         own |= {name: value for name, value in train.items() if learner is None or learner.uses(name)}
-        found[arm] = _settings(study, arm, own, arm not in as_given)
+        shared = study.tune.shared if study.tune is not None and is_tuned(learner) and arm not in as_given else ()
+        tuned = {name: own[name] for name in shared}
+        settings = {**own, **dict.fromkeys(tuned, TUNED)}
+        found[arm] = ArmSettings(settings, study.methods(arm), learner.name if learner else None, tuned)
     return found
 
 
-def stated_settings(study: Study, arm: str) -> ArmSettings:
-    """An arm's settings as the study states them, before lengths and models are looked up."""
-    return _settings(study, arm, {"model": str(study.model_of(arm)), **_train(study, arm)})
-
-
-def _settings(study: Study, arm: str, found: dict[str, Any], chosen: bool = True) -> ArmSettings:
-    learner = study.learner(arm)
-    shared = study.tune.shared if study.tune is not None and is_tuned(learner) and chosen else ()
-    tuned = {name: found[name] for name in shared}
-    settings = {**found, **dict.fromkeys(tuned, TUNED)}
-    return ArmSettings(settings, study.methods(arm), learner.name if learner else None, tuned)
-
-
-def _train(study: Study, arm: str) -> dict[str, Any]:
-    return {**study.settings(arm).model_dump(mode="json"), "lr": rate_of(study, arm)}
+def _model_names(study: Study, models: Mapping[str, ModelSource] | None) -> dict[str, str]:
+    """Of the arms that use one. One model may have two names, and two models the same."""
+    if models is None:
+        return {arm: str(study.model_of(arm)) for arm in study.arms}
+    used = {arm: models[arm].identity for arm in study.arms if study.uses_model(arm)}
+    names = {models[arm].identity: models[arm].name for arm in used}
+    counts = Counter(names.values())
+    return {arm: names[one] + (f"@{one[:8]}" if counts[names[one]] > 1 else "") for arm, one in used.items()}
 
 
 def rate_of(study: Study, arm: str) -> float:
@@ -118,14 +104,13 @@ def find_primaries(controls: Mapping[str, str | None], reference: str) -> dict[s
     return {arm: None if arm == reference else control or reference for arm, control in controls.items()}
 
 
-def find_unmatched(arms: Mapping[str, ArmSettings], reference: str) -> tuple[str, ...]:
+def find_unmatched(
+    arms: Mapping[str, ArmSettings], controls: Mapping[str, str | None], reference: str
+) -> tuple[str, ...]:
     """The arms whose methods and settings cannot be separated: they have no control, nor the reference's settings."""
-    controls, base = find_controls(arms, reference), arms[reference]
-    return tuple(
-        arm
-        for arm, own in arms.items()
-        if own.methods and not controls[arm] and (own.settings != base.settings or base.learner)
-    )
+    base = arms[reference]
+    apart = (arm for arm, own in arms.items() if own.settings != base.settings or base.learner)
+    return tuple(arm for arm in apart if arms[arm].methods and not controls[arm])
 
 
 @dataclass(frozen=True)
@@ -157,22 +142,27 @@ class Difference:
 
 
 def find_differences(
-    arms: Mapping[str, ArmSettings], reference: str, missing: Mapping[str, str] | None = None
+    arms: Mapping[str, ArmSettings],
+    controls: Mapping[str, str | None],
+    reference: str,
+    missing: Mapping[str, str],
 ) -> tuple[Difference, ...]:
     """All differences from the reference that are not methods; simple baselines are left out.
 
     Args:
         missing: of arms without a control, the line of a study file that would add one.
     """
-    controls, base, lines = find_controls(arms, reference), arms[reference], missing or {}
-    fair = {arm: controls[arm] if own.methods else arm for arm, own in arms.items()}
-    return tuple(
-        Difference(arm, reference, name, value, base.settings[name], fair[arm], lines.get(arm))
-        for arm, own in arms.items()
-        if not own.learner and not base.learner
-        for name, value in own.settings.items()
-        if value != base.settings[name]
-    )
+    base, found = arms[reference], []
+    for arm, own in arms.items():
+        if own.learner or base.learner:
+            continue
+        control, line = controls[arm] if own.methods else arm, missing.get(arm)
+        differing = [name for name, value in own.settings.items() if value != base.settings[name]]
+        found += [
+            Difference(arm, reference, name, own.settings[name], base.settings[name], control, line)
+            for name in differing
+        ]
+    return tuple(found)
 
 
 def setting_text(setting: str, value: Any) -> str:
@@ -180,32 +170,3 @@ def setting_text(setting: str, value: Any) -> str:
     if value is None:
         return "the model's own" if setting in ("attention", "attention_kernel") else "none"
     return str(value).lower() if isinstance(value, bool) else plain_setting(value)
-
-
-def deciding_comparison(claim: Claim, primaries: Mapping[str, str | None], reference: str, timed: bool = False) -> str:
-    """Which comparison answers a claim, in words that follow its text and a colon.
-
-    Args:
-        primaries: the arm that each is compared with.
-        timed: the study times its arms when its runs are finished.
-    """
-    if claim.kind == SHARE:
-        return "counted when a run of it starts"
-    if claim.kind == MAP:
-        return "read from the map at the end of its runs"
-    if claim.kind in (SPEED, SPREAD):
-        other = claim.than or claim.steadier_than or primaries.get(claim.arm or "") or reference
-        later = "timed by `fairtune time`; `time: true` makes it part of the study"
-        return f"decided by {claim.arm} against {other}, {'timed when the runs are finished' if timed else later}"
-    pairs = pairwise(claim.rank or ()) if claim.kind == RANK else [(str(claim.arm), str(claim.other))]
-    return "decided by " + "; ".join(_pair_text(*pair, primaries, reference) for pair in pairs)
-
-
-def _pair_text(arm: str, other: str, primaries: Mapping[str, str | None], reference: str) -> str:
-    for one, base in ((arm, other), (other, arm)):
-        primary = primaries.get(one)
-        if primary is not None and primary == base:
-            return f"{one} against {base}, as planned"
-        if primary is not None and base == reference:
-            return f"{one} against {primary}, which has its settings; {base} has not, and no verdict is made with it"
-    return f"{arm} against {other}, which the plan does not compare: corrected with the others, if they differ in methods alone"

@@ -1,4 +1,4 @@
-"""How much arithmetic a study is, and how long that takes at a stated rate: hours of one core and of a few common GPUs.
+"""How much arithmetic a study is, and how long that takes at a stated rate: hours of one core and of two common GPUs.
 
 It follows from the study and the sizes of its models, so that it can be said before anything is measured. It is a bound: every text
 counts as if it had `max_length` tokens, while a batch is only padded to its own longest text. Scoring is left out.
@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from fairtune.core.numbers import plural
 from fairtune.models.operations import model_sizes, operations_per_token
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.sections import Train
@@ -19,19 +20,10 @@ from fairtune.tasks.corpora import is_text
 
 CORE_SPEED = 60e9
 """Operations per second of one core in whole training steps: a step of MiniLM with 443 tokens took 236 ms on two cores."""
-GPUS = {
-    "T4": (8.1e12, 65e12),
-    "RTX 3090": (35.6e12, 71e12),
-    "RTX 4090": (82.6e12, 165e12),
-    "A100": (19.5e12, 312e12),
-    "H100": (67e12, 989e12),
-}
-"""Peak operations per second by NVIDIA's data sheets: in fp32 without TF32, and in 16 bits (bf16; fp16 on the T4) with sums in
-fp32, dense. A100 and H100 are the SXM forms."""
+GPUS = {"RTX 4090": {"fp32": 82.6e12, "16-bit": 165e12}, "A100": {"fp32": 19.5e12, "16-bit": 312e12}}
+"""Peak operations per second by NVIDIA's data sheets: in fp32 without TF32, and in bf16 with sums in fp32, dense."""
 UTILISATION = 0.3
 """The share of the peak that training is assumed to reach. Small models and short texts reach less."""
-
-
 LARGE = 24
 """Core-hours from which on a GPU is worth a word."""
 
@@ -49,13 +41,8 @@ class Compute:
     @property
     def gpu_hours(self) -> dict[str, dict[str, float]]:
         """By GPU and precision, estimated."""
-        return {
-            name: {
-                precision: self.operations / (UTILISATION * peak) / 3600
-                for precision, peak in zip(("fp32", "16-bit"), peaks, strict=True)
-            }
-            for name, peaks in GPUS.items()
-        }
+        speed = 3600 * UTILISATION
+        return {name: {how: self.operations / (speed * peak) for how, peak in by.items()} for name, by in GPUS.items()}
 
     def __str__(self) -> str:
         """One or two lines."""
@@ -74,11 +61,10 @@ class Compute:
 
 def hours_text(hours: float) -> str:
     """In minutes, hours or days."""
-    if hours < 1:
-        return f"{minutes} minutes" if (minutes := round(60 * hours)) > 1 else "a minute"
     if hours > 1000:
         return f"{hours / 24:,.0f} days"
-    return f"{hours:.0f} {'hour' if round(hours) == 1 else 'hours'}"
+    number, unit = (hours, "hour") if hours >= 1 else (max(1, 60 * hours), "minute")
+    return plural(round(number), unit)
 
 
 def arm_operations(study: Study, arm: str, train: Train, steps: float, folder: str | None = None) -> float:

@@ -18,7 +18,14 @@ from fairtune.settings.few_labels import examples_used, few_labels
 from fairtune.settings.learners import count_pairs
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.values import AUTO
-from fairtune.study.added_arms import add_matched_controls, arm_line, missing_controls, with_controls, with_copy
+from fairtune.study.added_arms import (
+    add_matched_controls,
+    arm_line,
+    missing_controls,
+    plain_arm,
+    trained_study,
+    with_copy,
+)
 from fairtune.study.audit import ArmSettings, arm_settings, find_controls, find_primaries
 from fairtune.study.input_checks import require_samples
 from fairtune.study.schema import Study
@@ -90,38 +97,36 @@ class FullStudy:
         train, used, each = self.study.settings(arm), self.used(arm), self.study.pairs(arm)
         return train.total_steps(used) if each is None else train.for_pairs().total_steps(count_pairs(used, each))
 
+    def controls_of(self, arms: Mapping[str, ArmSettings]) -> dict[str, str | None]:
+        """Each arm's control: that of a copy is what it copies, and a matched control has none."""
+        reference = self.study.compare.to
+        copied = {self.copy: reference} if self.copy else {}
+        return {**find_controls(arms, reference), **dict.fromkeys(self.partners), **copied}
+
 
 def expand(study: Study, tuned: Tuned | None = None) -> FullStudy:
     """The study with the arms that it asks for, the settings that its arms chose, and numbers for its lengths."""
-    missing = missing_controls(study)
-    lines = {arm: arm_line(study, arm, name) for arm, name in missing.items()}
-    added = {missing[arm]: line for arm, line in lines.items()} if study.controls else {}
-    if study.controls:
-        study = with_controls(study, missing)
+    names = missing_controls(study)
+    missing = {arm: arm_line(name, plain_arm(study, arm)) for arm, name in names.items()}
+    added = {names[arm]: line for arm, line in missing.items()} if study.controls else {}
+    study = trained_study(study)
     if tuned is not None:
         study = tuned_study(study, tuned.choices)
     study, copy = with_copy(study)
-    full = replace(find_inputs(study), missing=lines, added=added, copy=copy, tuned=tuned)
+    full = replace(find_inputs(study), missing=missing, added=added, copy=copy, tuned=tuned)
     if tuned is None:
         return full
-    primaries = find_primaries(fair_controls(full, arm_settings(full.study, full.models)), study.compare.to)
+    primaries = find_primaries(full.controls_of(arm_settings(full.study, full.models)), study.compare.to)
     study, matched, partners = add_matched_controls(full.study, primaries, copy)
     return replace(
         full,
         study=study,
         models={arm: full.models[partners.get(arm, arm)] for arm in study.arms},
         examples={arm: full.examples[partners.get(arm, arm)] for arm in study.arms},
-        added={**added, **{name: arm_line(study, name, name) for name in partners}},
+        added={**added, **{name: arm_line(name, study.arms[name]) for name in partners}},
         matched=matched,
         partners=partners,
     )
-
-
-def fair_controls(full: FullStudy, arms: Mapping[str, ArmSettings]) -> dict[str, str | None]:
-    """Each arm's control: that of a copy is what it copies, and a matched control has none."""
-    reference = full.study.compare.to
-    found = find_controls(arms, reference) | dict.fromkeys(full.partners)
-    return found if full.copy is None else {**found, full.copy: reference}
 
 
 def find_inputs(study: Study) -> FullStudy:

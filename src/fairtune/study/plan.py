@@ -1,31 +1,28 @@
-"""The plan: a study expanded into runs, in the order they will happen, hashed before the first of them.
-
-`expand` makes the study whole, `plan` gives its runs, and `make_plan` does both.
-"""
+"""The plan: a study expanded into runs, in the order they will happen, hashed before the first of them."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fairtune.core import __version__
 from fairtune.core.cautions import Caution
+from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.core.plugin_files import Plugin
 from fairtune.core.plugins import plugin_of
 from fairtune.methods.registry import method_plugin
 from fairtune.models.attention_layouts import registered_layouts
 from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples
-from fairtune.settings.learners import is_simple
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
-from fairtune.study.added_arms import copy_seeds, trained_study
+from fairtune.study.added_arms import copy_seeds
 from fairtune.study.audit import ArmSettings, Difference, arm_settings, find_differences, find_primaries
-from fairtune.study.cautions import find_cautions
-from fairtune.study.expand import FullStudy, expand, fair_controls, find_inputs
+from fairtune.study.cautions import Facts, find_cautions
+from fairtune.study.expand import FullStudy, expand, find_inputs
 from fairtune.study.run_spec import RunSettings, RunSpec, hash_of
 from fairtune.study.schema import Study
 from fairtune.study.trials import Trial, Tuned, find_trials, trial_study
@@ -76,7 +73,24 @@ class Plan(FullStudy):
     @property
     def trained(self) -> list[str]:
         """The arms whose runs take optimizer steps: all but those that are fitted at once."""
-        return [arm for arm in self.study.arms if not is_simple({"learner": self.arms[arm].learner})]
+        return [arm for arm in self.study.arms if self.steps(arm)]
+
+    def choose(self, names: Sequence[str] | None) -> list[str]:
+        """The arms that are named, with those that they are compared with; all of them where none are.
+
+        The plan stays whole, so that neither its hash nor its family of comparisons shrinks.
+
+        Raises:
+            FairtuneError: there is no such arm.
+        """
+        arms = list(self.study.arms)
+        for name in names or ():
+            if name not in arms:
+                known = f"its arms: {one_of(arms)}.{nearest(name, arms)}"
+                raise FairtuneError(f"--arms: the study has no arm '{name}'; {known}")
+        named = names or arms
+        partners = {other for arm in named for other in (self.primaries[arm], self.matched.get(arm))}
+        return [arm for arm in arms if arm in {*named, self.study.compare.to, *partners}]
 
     def as_json(self) -> dict[str, Any]:
         """The plan as data: what `fairtune plan --json` prints and the ledger keeps."""
@@ -123,7 +137,7 @@ class Plan(FullStudy):
         }
         return {
             "methods": [use.as_json() for use in uses],
-            "train": self.arms[arm].values,
+            "train": {**self.arms[arm].settings, **self.arms[arm].tuned},
             "control": self.controls[arm],
             "primary": self.primaries[arm],
             "idle": bool(uses) and all(use.config.idle for use in uses),
@@ -150,37 +164,31 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         RefusedPlan: its results would be worthless.
         FairtuneError: its data or its model cannot be used.
     """
-    return plan(expand(study, tuned), force)
-
-
-def plan(full: FullStudy, force: bool = False) -> Plan:
-    """The runs of a whole study, its audit, and what to know before the first run.
-
-    Raises:
-        RefusedPlan: its results would be worthless, and it is not forced.
-    """
+    full = expand(study, tuned)
     study, reference = full.study, full.study.compare.to
     arms = arm_settings(study, full.models, full.partners)
-    controls = fair_controls(full, arms)
+    controls = full.controls_of(arms)
     primaries = find_primaries(controls, reference)
     judged = {arm: own for arm, own in arms.items() if arm not in full.partners}
-    cautions = find_cautions(full, judged, primaries, force)
     settings = _run_settings(full)
-    hashed = {
-        "runs": [[arm, seed, found.as_json()] for (arm, seed), found in settings.items()],
-        "order": study.order,
-        "compare": _compared(study),
-        **({"tuning": full.tuned.plan} if full.tuned is not None and study.tune is not None else {}),
-    }
+    plan_hash = hash_of(
+        {
+            "runs": [[arm, seed, found.as_json()] for (arm, seed), found in settings.items()],
+            "order": study.order,
+            "compare": _compared(study),
+            **({"tuning": tuned.plan} if tuned is not None and study.tune is not None else {}),
+        }
+    )
+    own = {arm: found for arm, found in judged.items() if arm != full.copy}
     return Plan(
         **vars(full),
-        runs=_runs(full, settings, hash_of(hashed)),
-        hash=hash_of(hashed),
+        runs=_runs(full, settings, plan_hash),
+        hash=plan_hash,
         arms=arms,
         controls=controls,
         primaries=primaries,
-        differences=find_differences(judged, reference, full.missing),
-        cautions=cautions,
+        differences=find_differences(judged, controls, reference, full.missing),
+        cautions=find_cautions(Facts(full, own, controls, primaries), force),
     )
 
 
@@ -219,7 +227,7 @@ class TuningCost:
 def find_tuning_cost(plan: Plan) -> TuningCost | None:
     """What the trials of a plan's study will take; None where it has none. Borrowing adds at most one trial per rival."""
     arms = {name: arm for name, arm in plan.study.arms.items() if name != plan.copy}
-    study = trained_study(plan.study.model_copy(update={"arms": arms}))
+    study = plan.study.model_copy(update={"arms": arms})
     if study.tune is None:
         return None
     trials, steps = make_trial_plan(study, find_trials(study, plan.task.metric, {})), Counter[str]()
@@ -261,50 +269,43 @@ def _run_settings(full: FullStudy, trial: bool | None = None) -> dict[tuple[str,
     return found
 
 
-def _runs(full: FullStudy, found: Mapping[tuple[str, int], RunSettings], plan_hash: str) -> tuple[RunSpec, ...]:
+def _runs(full: FullStudy, found: dict[tuple[str, int], RunSettings], plan_hash: str) -> tuple[RunSpec, ...]:
     """The runs in the order in which they will happen."""
-    study, task, tokenizer = full.study, full.task, full.tokenizer
+    study, task = full.study, full.task
     shared = {
         "plan": plan_hash,
         "study": study.study,
         "data": study.data(),
-        "tokenizer": tokenizer,
+        "tokenizer": full.tokenizer,
         "prompts": study.prompts,
         "attention": registered_layouts(),
         "plugins": tuple(dict.fromkeys(plugin for arm in study.arms for plugin in _plugins(study, arm))),
         "checkpoint_every": study.execution.checkpoint_every,
         "save_model": study.execution.save_model,
     }
-    steps, learned = {arm: full.steps(arm) for arm in study.arms}, dict[str, str]()
-    for arm in study.arms:
-        learner, model = study.learner(arm), full.models[arm]
-        learned[arm] = f"|learner:{learner.name}.{learner.version}" if learner else ""
-        if study.uses_model(arm):
-            learned[arm] += f"|model:{model.name}@{model.identity[:8]}"
-            learned[arm] += f"|tokenizer:{tokenizer.identity[:8]}" if tokenizer else ""
-        learned[arm] += "".join(f"|plugin:{plugin.label}" for plugin in _plugins(study, arm))
+    begin = f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
+    by_arm = {arm: {"steps": full.steps(arm), "model": full.models[arm]} for arm in study.arms}
+    learned = {arm: _learned(full, arm) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
-        key = hash_of(found[arm, seed].as_json())
-        signature = (
-            f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
-            f"{learned[arm]}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
-        )
-        runs.append(
-            RunSpec(
-                **shared,
-                position=position,
-                block=block,
-                arm=arm,
-                seed=seed,
-                settings=found[arm, seed],
-                key=key,
-                signature=signature,
-                steps=steps[arm],
-                model=full.models[arm],
-            )
-        )
+        settings = found[arm, seed]
+        key = hash_of(settings.as_json())
+        signature = f"{begin}{learned[arm]}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
+        own = {"arm": arm, "seed": seed, "settings": settings, "key": key, "signature": signature}
+        runs.append(RunSpec(**shared, **by_arm[arm], **own, position=position, block=block))
     return tuple(runs)
+
+
+def _learned(full: FullStudy, arm: str) -> str:
+    """The part of a signature that says what an arm learns with."""
+    study, model, learner, parts = full.study, full.models[arm], full.study.learner(arm), list[str]()
+    if learner is not None:
+        parts.append(f"learner:{learner.name}.{learner.version}")
+    if study.uses_model(arm):
+        parts.append(f"model:{model.name}@{model.identity[:8]}")
+        parts += [f"tokenizer:{full.tokenizer.identity[:8]}"] if full.tokenizer else []
+    parts += [f"plugin:{plugin.label}" for plugin in _plugins(study, arm)]
+    return "".join(f"|{part}" for part in parts)
 
 
 def _compared(study: Study) -> dict[str, Any]:

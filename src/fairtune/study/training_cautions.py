@@ -1,4 +1,4 @@
-"""Cautions about one training run: settings with which it learns nothing, and texts that its model or `max_length` does not suit.
+"""Cautions about one training run: settings with which it learns nothing, and texts that its model cannot read.
 
 A plan and `fairtune train` give the same ones; a plan adds the names of arms.
 """
@@ -17,15 +17,12 @@ from fairtune.methods.config import MethodUse
 from fairtune.methods.layerwise_lr import LayerwiseLRConfig
 from fairtune.settings.sections import Train
 from fairtune.tasks.definitions import LANGUAGES
-from fairtune.tasks.task import TEXT_COLUMNS, Split, Texts
+from fairtune.tasks.task import Split, Texts
 
 LOWEST_RATE = 1e-8
 """Below this AdamW's steps are lost in the rounding of weights in 32 bits."""
 HIGHEST_RATE = 0.05
 """Weights are drawn with a standard deviation of about 0.02, and AdamW moves each by about the learning rate in a step."""
-FAR_ABOVE = 2
-"""A note is given from this many times the longest text on, which counts as at least `SHORT` tokens."""
-SHORT = 100
 SAMPLE = 200
 NOT_LATIN, UNKNOWN, PER_CHARACTER = 0.5, 0.05, 1.0
 """Limits for a sample of texts: the share of letters outside the Latin script, the share of tokens unknown to a tokenizer, and
@@ -56,48 +53,21 @@ def setting_cautions(
             f"the learning rate is still rising when training ends, at {as_percent((steps - 1) / warmup)} of the rate that is set",
             "Set `warmup: 0.1`, a tenth of the steps",
         )
-    groups = [
-        (use.name, group)
-        for use in methods
-        if isinstance(use.config, LayerwiseLRConfig)
-        for group in use.config.groups or ()
-    ]
-    found = [("the learning rate is", lr) for lr in rates or (train.lr,)]
-    found += [
-        (f"{name}: the learning rate of group '{group.place}' is", group.rate(lr))
-        for name, group in groups
-        for lr in rates or (train.lr,)
-    ]
+    peaks = {"the learning rate": list(rates or (train.lr,))}
+    for use in methods:
+        for group in (use.config.groups or ()) if isinstance(use.config, LayerwiseLRConfig) else ():
+            place = f"{use.name}: the learning rate of group '{group.place}'"
+            peaks[place] = [group.rate(lr) for lr in rates or (train.lr,)]
     usual = "Rates of fine-tuning are 1e-5 to 1e-3"
-    for where, rate in dict.fromkeys(found):
-        if rate < LOWEST_RATE:
-            seen = f"{where} {rate:.2g} at its peak, below {LOWEST_RATE:g}"
+    for place, values in peaks.items():
+        if min(values) < LOWEST_RATE:
+            seen = f"{place} is {min(values):.2g} at its peak, below {LOWEST_RATE:g}"
             why = "such steps are smaller than the rounding of most weights, so next to nothing is learned there"
-            do = f"{usual}; freeze what should not train"
-            yield Caution("warning", "rate-low", seen, why, do)
-        elif rate > HIGHEST_RATE:
-            seen = f"{where} {rate:.2g} at its peak, above {HIGHEST_RATE:g}"
+            yield Caution("warning", "rate-low", seen, why, f"{usual}; freeze what should not train")
+        if max(values) > HIGHEST_RATE:
+            seen = f"{place} is {max(values):.2g} at its peak, above {HIGHEST_RATE:g}"
             why = "AdamW moves each weight by about that much in a step, which is more than most weights are, so training diverges"
-            do = f"{usual}; check for a lost exponent, as in 3 for 3e-5"
-            yield Caution("warning", "rate-high", seen, why, do)
-
-
-def is_far_above(max_length: int, longest: int) -> bool:
-    return max_length >= FAR_ABOVE * max(longest, SHORT)
-
-
-def length_caution(max_length: int, longest: int, counted: str) -> Caution | None:
-    """A note where `max_length` is far above the longest text.
-
-    Args:
-        counted: the texts that were counted, as in "25 training texts".
-    """
-    if not is_far_above(max_length, longest):
-        return None
-    seen = f"max_length is {max_length:,}, and the longest of {counted} has {longest:,} tokens"
-    why = "no text is cut, and batches are padded to their own longest text, so any larger value trains the same at the same cost"
-    do = f"Leave it, or set `max_length: {longest}`; a comparison of lengths needs some below that"
-    return Caution("note", "length-far-above", seen, why, do)
+            yield Caution("warning", "rate-high", seen, why, f"{usual}; check for a lost exponent, as in 3 for 3e-5")
 
 
 def language_caution(
@@ -129,15 +99,6 @@ def language_caution(
         "Use a multilingual model, such as google-bert/bert-base-multilingual-cased or FacebookAI/xlm-roberta-base, or texts in "
         "the model's language",
     )
-
-
-def most_words(split: Split) -> int:
-    """Words of the longest text or pair, by its spaces."""
-    import pyarrow.compute as pc
-
-    columns = [split.table[name] for name in TEXT_COLUMNS if name in split.table.column_names]
-    spaces = sum(np.asarray(pc.count_substring(column, " ")) for column in columns)
-    return int(np.max(spaces))
 
 
 def _some_texts(split: Split) -> list[Texts]:

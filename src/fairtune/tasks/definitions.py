@@ -30,7 +30,7 @@ class DataSet:
     revision: str = ""
     package: str = ""
     file: str = ""
-    only: tuple[str, str] = ("", "")
+    only: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.package:

@@ -23,9 +23,7 @@ from fairtune.tasks.titles.made_titles import CORRECT, ROWS
 
 Out = Annotated[
     Path,
-    typer.Argument(
-        metavar="OUT", help="The file to write: .csv, .tsv or .jsonl, each also .gz, or .parquet.", show_default=False
-    ),
+    typer.Argument(metavar="OUT", help="The file to write: .csv, .jsonl or .jsonl.gz.", show_default=False),
 ]
 From = Annotated[
     list[Path],
@@ -46,6 +44,12 @@ Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed an
 ColumnName = Annotated[
     str, typer.Option("--column", metavar="NAME", help="The column, or BibTeX field, with the titles.")
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", metavar="NAME", help="How the files with titles are encoded, if not in UTF-8.", show_default=False
+    ),
+]
 Weights = Annotated[
     list[str] | None,
     typer.Option(
@@ -64,6 +68,7 @@ def make(
     rows: Count = None,
     seed: Seed = 0,
     column: ColumnName = "title",
+    encoding: Encoding = None,
     weight: Weights = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -77,7 +82,7 @@ def make(
     if any(out.resolve() == file.resolve() for file in files):
         raise DataError(f"{out}: the titles come from this file; choose another name for OUT.")
     weights = _weights(weight or [])
-    titles = read_titles(files, column)
+    titles = read_titles(files, column, encoding)
     made = make_titles(titles, rows, seed, weights)
     write_made(out, made)
     counts, examples = _summary(made)

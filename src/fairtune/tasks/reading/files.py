@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import gzip
-import io
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -132,16 +131,6 @@ def read_whole(file: Path) -> bytes:
             f"{file}: unpacked it is larger than {UNPACKED >> 30} GiB; unpack it with `gunzip` and name the file that comes out."
         )
     return content
-
-
-def read_text(file: Path) -> str:
-    """All that is in a file, as text.
-
-    Raises:
-        DataError: it cannot be read, is packed and too large, or not UTF-8.
-    """
-    with explain_errors(file):
-        return "".join(decode(file, io.BytesIO(read_whole(file)).read)[1])
 
 
 def decode(where: Path | str, read: Callable[[int], bytes], encoding: str | None = None) -> tuple[str, Iterator[str]]:

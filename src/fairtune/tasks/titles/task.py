@@ -11,20 +11,20 @@ from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.reading.files import file_identity
 from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.splits import by_hash, make_split, read_labels
-from fairtune.tasks.stores import MIRROR, mirror_folder
+from fairtune.tasks.stores import MIRROR, mirror_file, mirror_folder
 from fairtune.tasks.task import Task
 from fairtune.tasks.task_cache import prepared
 from fairtune.tasks.titles.files import read_titles, write_made
 from fairtune.tasks.titles.made_titles import MadeTitle, make_titles
 
-NAME, JUDGED = TITLES.name, f"{TITLES.test}.jsonl.gz"
-"""The mirror's folder, and the file in it that is reported; all the others hold correct titles."""
+NAME = TITLES.name
 ROWS, SEED = 20_000, 0
+_JUDGED = mirror_file(TITLES.data, "citeseerx")
 
 
 def titles() -> Task:
     """Made titles train and select, the mirror's judged ones are reported; none that is reported is trained on."""
-    judged, correct = _files()
+    judged, *correct = _files()
 
     def make(aside: Path) -> Task:
         write_made(aside / "made.jsonl", made_titles())
@@ -45,26 +45,28 @@ def titles() -> Task:
 
 def made_titles() -> list[MadeTitle]:
     """The titles that are made of the mirror's correct ones, each with its kind; row i of the split is the i-th of them."""
-    return make_titles(read_titles(_files()[1]), ROWS, SEED)
+    return make_titles(read_titles(_files()[1:]), ROWS, SEED)
 
 
-def missing() -> str | None:
+def missing() -> str:
     """What stands in the way of this task here."""
-    try:
-        _files()
-    except DataError as error:
-        return str(error).partition(": ")[2]
-    return None
-
-
-def _files() -> tuple[Path, list[Path]]:
-    """The judged titles of the mirror, and its files of correct ones."""
-    folder = (mirror_folder() or Path("/nowhere")) / NAME
-    correct = sorted(file for file in folder.glob("*.jsonl.gz") if file.name != JUDGED)
-    if correct and (folder / JUDGED).is_file():
-        return folder / JUDGED, correct
-    raise DataError(
-        f"task '{NAME}': no data. {MIRROR} names no folder with {NAME}/{JUDGED} and at least one file of correct titles next "
-        "to it. Add them; or make a training set of your own titles with `fairtune data make-titles OUT --from FILE` and give "
-        "your files: `task:` with `train`, `test`, `text: title` and `label: label`."
+    return (
+        "" if _find() else f"{MIRROR} names no folder with {_JUDGED} and at least one file of correct titles next to it"
     )
+
+
+def _files() -> list[Path]:
+    if found := _find():
+        return found
+    raise DataError(
+        f"task '{NAME}': no data. {missing()}. Add them; or make a training set of your own titles with "
+        "`fairtune data make-titles OUT --from FILE` and give your files: `task:` with `train`, `test`, `text: title` and "
+        "`label: label`."
+    )
+
+
+def _find() -> list[Path]:
+    """The mirror's judged titles, then its files of correct ones; nothing if it lacks either."""
+    judged = (mirror_folder() or Path("/nowhere")) / _JUDGED
+    correct = sorted(file for file in judged.parent.glob("*.jsonl.gz") if file != judged)
+    return [judged, *correct] if correct and judged.is_file() else []
