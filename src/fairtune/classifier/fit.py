@@ -168,7 +168,7 @@ def _cautions(settings: Settings, data: Data, source: ModelSource, tokenizer: An
     """What to know of these settings and texts; a warning each, before the time is spent."""
     train, rows = settings.train, data.splits["train"]
     found = [
-        *setting_cautions(train, settings.methods, train.total_steps(len(rows))),
+        *setting_cautions(train, train.total_steps(len(rows)), train.lr),
         language_caution("the data", [rows], source.hub_id or source.name, lambda: tokenizer),
     ]
     texts = [printable(str(caution)) for caution in found if caution is not None]
