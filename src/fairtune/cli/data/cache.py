@@ -9,12 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.cli.command import (
-    AsJson,
-    console,
-    print_json,
-    report_errors,
-)
+from fairtune.cli.command import AsJson, console, print_json, report_errors
 from fairtune.core.cache import AREAS, VARIABLE, cache_folder, clear, contents
 from fairtune.core.numbers import size_text
 
