@@ -139,7 +139,7 @@ def failing() -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("give", "words"),
     [
-        (failing, r"train rows cannot be had: rows of .*failing failed at row 1 \(ConnectionError: no such host\)"),
+        (failing, r"train rows cannot be had: rows of .*failing failed at row 2 \(ConnectionError: no such host\)"),
         (lambda: ["text"], "failed at row 1 .* A row is a mapping"),
         (lambda: [{"body": "a"}], "failed at row 1 .KeyError: 'queue'"),
         (

@@ -158,11 +158,11 @@ def _checked_source(name: str, split: str, one: Path | str | GiveRows, kind: str
 
 def _write_rows(task: RegisteredTask, split: str, give: GiveRows, file: Path) -> None:
     """The columns that count of what a function gives, in a file that is checked, split and fingerprinted like any other."""
-    columns, kinds, number = (*task.spec.text, task.spec.label), task.spec.kinds, 1
+    columns, kinds, number = [*task.spec.text, task.spec.label], task.spec.kinds, 1
     with file.open("w", encoding="utf-8") as handle:
         try:
             for row in give():
-                some = [*columns, kinds] if kinds in row else columns
+                some = [*columns, kinds] if kinds and kinds in row else columns
                 handle.write(json.dumps({column: row[column] for column in some}) + "\n")
                 number += 1
         except FairtuneError:
