@@ -18,7 +18,6 @@ import pytest
 from tests.tasks.test_task_files import ROWS, load, write_rows
 
 from fairtune.classifier.labelled import read_labelled
-from fairtune.classifier.row_output import RowOutput
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.reading import files, tables
@@ -144,29 +143,6 @@ def test_what_has_to_be_unpacked_as_a_whole_has_a_bound(
     (tmp_path / "d.parquet.gz").write_bytes(gzip.compress(bytes(20_000_000), 1))
     with pytest.raises(DataError, match=r"unpacked it is larger than .*unpack it with `gunzip`"):
         read(tmp_path / "d.parquet.gz")
-
-
-@pytest.mark.parametrize("place", ["text", "label", "more"])
-@pytest.mark.parametrize("depth", [150, 900, 970, 990, 100_000])
-def test_json_that_is_nested_deeply_is_refused_wherever_it_is(place: str, depth: int, tmp_path: Path) -> None:
-    file = tmp_path / "d.jsonl"
-    row = json.dumps({"text": "t", "label": "a", "more": 1, place: "HERE"}).replace('"HERE"', "[" * depth + "]" * depth)
-    file.write_text(row + "\n")
-    for read in EVERYBODY:
-        with pytest.raises(
-            DataError, match=r"line 1 (is not JSON: it is nested too deeply|is nested more than 100 levels)"
-        ):
-            read(file)
-
-
-def test_json_that_is_nested_a_little_goes_through(tmp_path: Path) -> None:
-    file = tmp_path / "d.jsonl"
-    file.write_text('{"text": "t", "more": ' + "[" * 90 + "]" * 90 + "}\n")
-    for out in ("o.jsonl", "o.csv"):
-        with RowOutput(str(tmp_path / out), "jsonl") as sink:
-            for records in RowReader(str(file)):
-                sink.write(records, {"predicted": [1]})
-        assert sink.rows == 1
 
 
 @pytest.mark.parametrize("read", [as_task, as_training])

@@ -11,8 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from fairtune.core.errors import DataError
-from fairtune.tasks.titles import read_titles
-from fairtune.tasks.titles.bibtex import bibtex_fields, plain_text
+from fairtune.tasks.titles.files import bibtex_fields, plain_text, read_titles
 
 BIBTEX = r"""
 @Article{one,
@@ -100,11 +99,6 @@ def write(file: Path, titles: list[str | None]) -> Path:
 def test_every_format_gives_the_same_titles(tmp_path: Path, kind: str, packed: str) -> None:
     file = write(tmp_path / f"titles.{kind}{packed}", ["Flüsse, Seen und Meere", None, "", "Second Title", " "])
     assert read_titles([file]) == ["Flüsse, Seen und Meere", "Second Title"]
-
-
-def test_files_are_read_one_after_the_other(tmp_path: Path) -> None:
-    files = [write(tmp_path / "b.txt", ["Title One"]), write(tmp_path / "a.csv", ["Title Two"])]
-    assert read_titles(files) == ["Title One", "Title Two"]
 
 
 @pytest.mark.parametrize(

@@ -1,40 +1,29 @@
-"""How files of text may be encoded, by the names that a user writes."""
+"""How files of text may be encoded: any encoding that Python knows, by any of its names."""
 
 from __future__ import annotations
 
-from fairtune.core.errors import FairtuneError, nearest, one_of
+import codecs
+from encodings.aliases import aliases
 
-ENCODINGS = {
-    "utf-8": "utf-8-sig",
-    "utf-16": "utf-16",
-    "utf-16-le": "utf-16-le",
-    "utf-16-be": "utf-16-be",
-    "windows-1252": "cp1252",
-    "latin-1": "cp1252",
-    "latin-9": "iso8859-15",
-    "windows-1250": "cp1250",
-    "windows-1251": "cp1251",
-    "koi8-r": "koi8-r",
-    "gb18030": "gb18030",
-    "big5": "big5",
-    "shift-jis": "cp932",
-    "euc-jp": "euc-jp",
-    "euc-kr": "cp949",
-}
-"""What Python calls each. `latin-1` is read as windows-1252, as browsers do: who writes the former nearly always has the latter,
-and its quotes and dashes would be control characters."""
-WESTERN = "windows-1252"
+from fairtune.core.errors import FairtuneError, nearest
+
+READ_AS = {"utf-8": "utf-8-sig", "iso8859-1": "cp1252", "shift_jis": "cp932", "euc_kr": "cp949"}
+"""Each by what holds all of it and more. Files that are called latin-1 nearly always are windows-1252, and its quotes and dashes
+would be control characters."""
 
 
-def codec_of(name: str, called: str = "encoding") -> str:
+def codec_of(name: str) -> str:
     """What Python calls an encoding.
 
     Raises:
-        FairtuneError: it is none of those that are known.
+        FairtuneError: it knows none of that name, or one that is not for text.
     """
-    folded = name.strip().lower().replace("_", "-")
-    found = {"utf8": "utf-8", "utf16": "utf-16", "latin1": "latin-1", "iso-8859-1": "latin-1", "cp1252": WESTERN}
-    folded = found.get(folded, folded)
-    if folded not in ENCODINGS:
-        raise FairtuneError(f"{called} {name}: unknown; allowed: {one_of(ENCODINGS)}.{nearest(folded, ENCODINGS)}")
-    return ENCODINGS[folded]
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):
+        hint = nearest(name.lower(), aliases)
+        raise FairtuneError(
+            f"unknown encoding '{name}'; allowed: those of Python, such as utf-16 or cp1252.{hint}"
+        ) from None
+    known = codecs.lookup(name).name
+    return READ_AS.get(known, known)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from fairtune.core.errors import one_of
-from fairtune.settings.encodings import ENCODINGS
+from fairtune.core.errors import FairtuneError, one_of
+from fairtune.settings.encodings import codec_of
 from fairtune.settings.metrics import metrics_of_kind
 from fairtune.settings.values import (
     MOST_CLASSES,
@@ -22,10 +22,8 @@ from fairtune.settings.values import (
 
 if TYPE_CHECKING:
     MetricName = str
-    Encoding = str
 else:
     MetricName = Literal[tuple(metrics_of_kind("classify"))]
-    Encoding = Literal[tuple(ENCODINGS)]
 
 
 class Holdout(Section):
@@ -68,11 +66,21 @@ class FileTask(Section):
         description="What to do about rows without a label (empty, or NaN, NA, N/A, null, None and the like, unless `labels` lists "
         "it): refuse them, or skip them, which plan and report say.",
     )
-    encoding: Encoding | None = Field(
+    encoding: str | None = Field(
         None, description="How the files are encoded, where they are neither UTF-8 nor begin with a mark that says it."
     )
     metric: MetricName = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
     holdout: Holdout = Field(Holdout(), description="Shares held out of the training file.")
+
+    @field_validator("encoding")
+    @classmethod
+    def _known_encoding(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                codec_of(value)
+            except FairtuneError as error:
+                raise ValueError(str(error)) from None
+        return value
 
     @field_validator("labels", mode="before")
     @classmethod

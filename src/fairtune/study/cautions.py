@@ -88,7 +88,7 @@ def _overlap(plan: Plan) -> Found:
     text = task.kind == LANGUAGE_MODEL
     part = "training text" if text else "training examples"
     do = "Set `dedupe: true`, which takes them out of the validation split, or give validation data of its own"
-    if text or overlap.every_validation:
+    if text or overlap.every:
         do = f"Give validation data of its own, or leave `validation` out: a part of the {part} is then held out"
     seen = (
         f"task '{task.name}': {overlap.found:,} of the {overlap.tested:,} test {'documents' if text else 'texts'} "

@@ -12,8 +12,7 @@ from typing import Any
 from fairtune.core import __version__
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import FairtuneError, nearest, one_of
-from fairtune.core.plugin_files import Plugin
-from fairtune.core.plugins import plugin_of
+from fairtune.core.plugins import Plugin, plugin_of
 from fairtune.methods.registry import method_plugin
 from fairtune.models.attention_layouts import registered_layouts
 from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples

@@ -12,13 +12,12 @@ from typing import IO, cast
 
 from fairtune.core.cache import content_hash, key_of
 from fairtune.core.errors import DataError, nearest, one_of
-from fairtune.settings.encodings import ENCODINGS, WESTERN
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 UTF8 = "utf-8-sig"
-MARKS = {b"\xff\xfe\x00\x00": "utf-32", b"\x00\x00\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-"""What a file begins with that is not UTF-8."""
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+WESTERN = "windows-1252"
 BLOCK = 1 << 20
 """Bytes that are read at a time."""
 LONGEST = 4 << 20
@@ -142,18 +141,11 @@ def decode(where: Path | str, read: Callable[[int], bytes], encoding: str | None
         encoding: as Python calls it, where a user says so.
 
     Raises:
-        DataError: it is UTF-16 without a mark; while the text is read, bytes that are not of the encoding.
+        DataError: while the text is read, bytes that are not of the encoding.
     """
     start = read(BLOCK)
     if encoding is None:
-        encoding = next((name for mark, name in MARKS.items() if start.startswith(mark)), UTF8)
-        head = start[:1024]
-        for name, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
-            if encoding == UTF8 and len(head) >= 8 and head.count(0) == zeros.count(0) > 0.7 * len(zeros):
-                raise DataError(
-                    f"{where}: every other byte is zero, as in UTF-16 without a mark; say `encoding: {name}` in the task "
-                    f"(`--encoding {name}`), or save it as UTF-8."
-                )
+        encoding = "utf-16" if start.startswith(UTF16_MARKS) else UTF8
     return encoding, _blocks(where, read, encoding, start)
 
 
@@ -171,7 +163,7 @@ def _blocks(where: Path | str, read: Callable[[int], bytes], encoding: str, piec
             before = last.encode() + error.object[: error.start]
             begun = before.rpartition(b"\n")[2]
             after = error.object[error.start :][:AROUND].partition(b"\n")[0]
-            seen = (begun[-AROUND:] + after).strip().decode(ENCODINGS[WESTERN], errors="replace")
+            seen = (begun[-AROUND:] + after).strip().decode(WESTERN, errors="replace")
             raise DataError(
                 f"{where}: line {line + before.count(10)} is not UTF-8 (byte 0x{error.object[error.start]:02x} at column "
                 f"{len(begun) + 1}); save it as UTF-8 (`iconv -f {WESTERN} -t UTF-8`), or say how it is encoded: "

@@ -42,8 +42,6 @@ from fairtune.tasks.reading.tables import LINE, DelimitedTable
 STDIN = "standard input"
 FIRST_ROWS, MOST_ROWS = 256, 4096
 """Whole rows are to be answered: the first are few, so that the first answers come soon; then enough for batches of one length."""
-DEEPEST = 100
-"""Lists and mappings within each other in a line of JSON: Python itself writes, shows and compares some hundreds at most."""
 PLAIN_COLUMN = "text"
 """What the one column of a plain text file is called."""
 TextRow = Literal["line", "paragraph"]
@@ -182,7 +180,7 @@ class RowReader:
             return
         with explain_errors(self.where):
             self.encoding, self._blocks = decode(
-                self.where, self._read(), None if encoding is None else codec_of(encoding, "--encoding")
+                self.where, self._read(), None if encoding is None else codec_of(encoding)
             )
             if known is None:
                 self.format = self._by_first_line()
@@ -329,12 +327,8 @@ class RowReader:
 
 def _json_block(lines: list[str]) -> list[Row] | None:
     """The mappings that some lines are, read at once; None if one of them may be something else."""
-    whole = f"[{','.join(lines)}]"
-    nested = whole.count("[") + whole.count("{") - len(lines) > DEEPEST
-    if nested and any(line.count("[") + line.count("{") > DEEPEST for line in lines):
-        return None
     try:
-        rows = parse_json(whole)
+        rows = parse_json(f"[{','.join(lines)}]")
     except ValueError:
         return None
     return rows if len(rows) == len(lines) and all(isinstance(row, dict) for row in rows) else None
@@ -348,17 +342,7 @@ def _json_row(where: Path | str, number: int, line: str) -> Row:
         raise DataError(f"{where}: line {number} is not JSON: {error}.") from None
     if not isinstance(row, dict):
         raise DataError(f"{where}: line {number} is not a JSON mapping.")
-    if line.count("[") + line.count("{") > DEEPEST and _is_deep(row):
-        raise DataError(f"{where}: line {number} is nested more than {DEEPEST} levels deep; flatten or remove it.")
     return row
-
-
-def _is_deep(row: Row) -> bool:
-    level: list[Any] = [row]
-    for _ in range(DEEPEST + 1):
-        inside = itertools.chain.from_iterable(one.values() if isinstance(one, dict) else one for one in level)
-        level = [value for value in inside if isinstance(value, dict | list)]
-    return bool(level)
 
 
 def _text_table(texts: list[str]) -> Any:

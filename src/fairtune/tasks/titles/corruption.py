@@ -17,10 +17,6 @@ FUNCTION_WORDS = frozenset(words_of("function_word"))
 Words = Sequence[str]
 
 
-class NotSuitedError(ValueError):
-    """A title does not lend itself to a kind of error."""
-
-
 def corrupt(kind: str, title: str, other: str, draws: random.Random) -> str | None:
     """A wrong title; None if the title does not lend itself to the kind.
 
@@ -29,7 +25,7 @@ def corrupt(kind: str, title: str, other: str, draws: random.Random) -> str | No
     """
     try:
         return " ".join(_expand(kind, title.split(), other.split(), draws).split())
-    except NotSuitedError:
+    except ValueError:  # too few words for what a form takes of them
         return None
 
 
@@ -40,11 +36,10 @@ def _expand(rule: str, title: Words, other: Words, draws: random.Random) -> str:
         low, high, name, case = found.groups()
         if low:
             return str(draws.randint(int(low), int(high)))
-        if name in RULES:
-            text = _expand(name, title, other, draws)
-        else:
-            words = other if name.startswith("other_") else title
-            text = " ".join(_part(name.removeprefix("other_"), words, draws))
+        words, part = (other if name.startswith("other_") else title), name.removeprefix("other_")
+        if part in CUTS and len(words) < FEWEST_WORDS:
+            raise ValueError(part)
+        text = _expand(name, title, other, draws) if name in RULES else " ".join(PARTS[part](words, draws))
         if case == "!" or (case == "^" and draws.random() < 0.25):
             return text.upper()
         return text.lower() if case == "-" else text
@@ -54,12 +49,6 @@ def _expand(rule: str, title: Words, other: Words, draws: random.Random) -> str:
     while "<" in form:
         form = CHOICE.sub(lambda found: draws.choice(found[1].split("|")), form)
     return SLOT.sub(slot, form)
-
-
-def _part(name: str, words: Words, draws: random.Random) -> Words:
-    if name in CUTS and len(words) < FEWEST_WORDS:
-        raise NotSuitedError
-    return PARTS[name](words, draws)
 
 
 def _open_ends(words: Words) -> list[int]:
@@ -101,14 +90,9 @@ def _spaced(words: Words, draws: random.Random) -> Words:
 
 
 def _unreadable(words: Words, draws: random.Random) -> Words:
-    share = draws.choice((0.4, 0.7, 0.95))
-    return [
-        "".join(
-            draws.choice(words_of("unreadable_letter")) if letter.isalpha() and draws.random() < share else letter
-            for letter in word
-        )
-        for word in words[: draws.randint(2, 8)]
-    ]
+    share, letters = draws.choice((0.4, 0.7, 0.95)), words_of("unreadable_letter")
+    text = " ".join(words[: draws.randint(2, 8)])
+    return ["".join(draws.choice(letters) if one.isalpha() and draws.random() < share else one for one in text)]
 
 
 PARTS: Mapping[str, Callable[[Words, random.Random], Words]] = {

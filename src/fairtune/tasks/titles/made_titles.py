@@ -85,11 +85,8 @@ def _made(titles: list[str], rows: int, share: Mapping[str, float], draws: rando
             varied = vary_surface(original, draws)
             text = corrupt(kind, varied, vary_surface(other, draws), draws)
             key = comparable(text or "")
-            if (
-                text
-                and text != varied
-                and (key not in taken or (kind == "lost_spacing" and key == comparable(original)))
-            ):
+            is_new = key not in taken or (kind == "lost_spacing" and key == comparable(original))
+            if text and text != varied and is_new:
                 taken.add(key)
                 if _titles_used(kind) == 2:
                     unused.popleft()
@@ -102,17 +99,13 @@ def _made(titles: list[str], rows: int, share: Mapping[str, float], draws: rando
             "more weight to other kinds."
         )
 
-    edges = [
-        round(rows / 2 * weight / sum(share.values())) for weight in itertools.accumulate(share.values(), initial=0)
-    ]
-    turns = [
-        kind for kind, (low, high) in zip(share, itertools.pairwise(edges), strict=True) for _ in range(high - low)
-    ]
+    turns: list[str] = []
+    for kind, weight in zip(share, itertools.accumulate(share.values()), strict=True):
+        turns += [kind] * (round(rows / 2 * weight / sum(share.values())) - len(turns))
     draws.shuffle(turns)
     made = [wrong(kind) for kind in turns]
-    made += [
-        MadeTitle(vary_surface(title, draws), 1, CORRECT, title) for title in itertools.islice(unused, rows - len(made))
-    ]
+    correct = itertools.islice(unused, rows - len(made))
+    made += [MadeTitle(vary_surface(title, draws), 1, CORRECT, title) for title in correct]
     draws.shuffle(made)
     return made
 
