@@ -86,9 +86,14 @@ class FullStudy:
     tuned: Tuned | None = None
 
     @property
+    def reference(self) -> str:
+        """The arm that the others are compared to."""
+        return self.study.compare.to
+
+    @property
     def model(self) -> ModelSource:
-        """The model of the arm that the others are compared to; nearly always that of all."""
-        return self.models[self.study.compare.to]
+        """The model of the reference; nearly always that of all arms."""
+        return self.models[self.reference]
 
     def used(self, arm: str) -> int:
         """Training examples that an arm uses."""

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairtune.core.plugin_files import plugins_allowed
-from fairtune.core.plugins import load_named
+from fairtune.core.plugins import load_named, plugins_allowed
 from fairtune.study.arm_checks import arm_problems, written_arm_problems
 from fairtune.study.changes import apply_override, apply_profile, spread_arm_list
 from fairtune.study.input_checks import absences, input_problems

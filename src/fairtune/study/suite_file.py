@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError
 
 from fairtune.core.errors import FairtuneError, nearest, one_of
-from fairtune.core.plugin_files import ConsentNeeded
+from fairtune.core.plugins import ConsentNeeded
 from fairtune.models.presets import parse_preset, preset_name
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.model import Model, PresetModel
