@@ -57,12 +57,13 @@ def fragment_at(path: Path, schema: Fragment | None = None) -> Fragment:
 
 
 def _inside(fragment: Fragment, part: str | int) -> Fragment:
+    found: Any
     if isinstance(part, int):
         firsts = fragment.get("prefixItems", ())
-        found: Any = firsts[part] if part < len(firsts) else fragment.get("items")
+        found = firsts[part] if part < len(firsts) else fragment.get("items")
     else:
         patterns = fragment.get("patternProperties", {}).values()
-        others = fragment.get("additionalProperties") or next(iter(patterns), {})
+        others = fragment.get("additionalProperties") or next(iter(patterns), None)
         found = fragment.get("properties", {}).get(part, others)
     return found if isinstance(found, dict) else {}
 
