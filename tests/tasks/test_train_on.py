@@ -67,7 +67,9 @@ def test_a_task_that_cannot_be_trained_on_is_reported(other: str, words: str) ->
 
 def test_what_the_other_lacks_is_reported(tmp_path: Path) -> None:
     (tmp_path / "mirror" / "xnli" / "de" / "train.jsonl.gz").unlink()
-    with pytest.raises(DataError, match=r"task 'xnli/de/translate-train': the mirror lacks xnli/de/train\.jsonl\.gz"):
+    with pytest.raises(
+        DataError, match=r"task 'xnli/de/translate-train': the mirror .* lacks xnli/de/train\.jsonl\.gz"
+    ):
         load_task("mnli", train_on="xnli/de/translate-train")
 
 

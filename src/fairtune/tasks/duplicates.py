@@ -24,8 +24,7 @@ import numpy.typing as npt
 from fairtune.core.errors import DataError, one_of
 from fairtune.ledger.data_card import Removal
 from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
-from fairtune.tasks.task import Labels, Split, Task
-from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.task import Labels, Split, Task, prepared
 from fairtune.tasks.text_hashes import Hashes
 
 Mask = npt.NDArray[np.bool_]
