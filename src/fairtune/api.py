@@ -13,7 +13,7 @@ from fairtune.analysis.suite_cells import PlannedStudy
 from fairtune.analysis.suite_verdict import SuiteVerdict, judge_suite
 from fairtune.analysis.timings import StudyTiming, judge_times
 from fairtune.core.errors import FairtuneError, LedgerError, one_of
-from fairtune.core.plugin_files import plugins_allowed
+from fairtune.core.plugins import plugins_allowed
 from fairtune.execution.stopwatch.groups import group_arms
 from fairtune.execution.stopwatch.session import Record, time_arms
 from fairtune.execution.study_run import Monitor, StudyOutcome, run_plan

@@ -52,7 +52,6 @@ def test_clearing_takes_all_entries_and_what_killed_builds_left(filled: Path, ca
     left.mkdir()
     (left / "tokens.bin").write_bytes(b"half")
     (cache / "mine").mkdir()
-    assert json.loads(call("--json").output)["kinds"]["blocks"]["unfinished"] == 1
     answer = call("--clear")
     assert answer.exit_code == 0
     assert "entries removed" in answer.output
@@ -76,14 +75,12 @@ def test_what_another_process_builds_is_left(filled: Path) -> None:
     scratch.mkdir()
     with try_lock(filled.with_name(f"{filled.name}.lock")) as ours:
         assert ours
-        answer = json.loads(call("--clear", "--json").output)
-        assert answer["removed"]["busy"] == 1
+        call("--clear")
         assert filled.is_dir()
         assert scratch.is_dir()
-        scratch.rmdir()
-        assert "stayed" not in call("--clear").output
     call("--clear")
     assert not filled.exists()
+    assert not scratch.exists()
 
 
 def test_nothing_that_is_not_the_caches_own_is_ever_removed(cache: Path, filled: Path) -> None:  # noqa: ARG001

@@ -41,7 +41,7 @@ def test_shows_splits_side_by_side_and_what_to_mind(task: str) -> None:
     assert "class no 4 (50.0 %) 3 (75.0 %) 0" in shown
     assert "test training 1 of 3 33.3 % 0" in shown
     assert "training Disputed no 1, yes 1" in shown
-    assert "1 of 3 test texts (33.3 %) is also in the training split" in shown
+    assert "1 of 3 test texts (33.3 %), 0 of them letter for letter, are also in the training split" in shown
     assert "`dedupe: true` would take out 5 training rows (1 also in the test split" in shown
     assert max(map(len, answer.output.splitlines())) <= 100
 

@@ -15,8 +15,7 @@ from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.core.plugin_files import STATE
-from fairtune.core.plugins import forget_plugin
+from fairtune.core.plugins import STATE, forget_plugin
 from fairtune.methods.arms import named_arms
 from fairtune.methods.base import Method
 from fairtune.methods.config import MethodConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.plugin_files import allow_files
+from fairtune.core.plugins import allow_files
 
 SECONDS, UNTIL = "TOY_STEP_SECONDS", "TOY_STEPS_SLOW_UNTIL"
 """In a run's environment: how long a step takes, and the file that ends it."""

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 import fairtune
 from fairtune.cli.app import app
-from fairtune.core import plugin_files
-from fairtune.core.plugin_files import ConsentNeeded, allowed_files
+from fairtune.core import plugins
+from fairtune.core.plugins import ConsentNeeded, allowed_files
 from fairtune.study.study_file import load_study
 from fairtune.testing.runs import toy_source
 
@@ -29,8 +29,7 @@ pytestmark = pytest.mark.usefixtures("forgotten_plugins")
 @pytest.fixture
 def study(tiny_model: Path, tiny_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A downloaded study; its plug-in leaves a file when it is executed."""
-    monkeypatch.setenv(plugin_files.STATE, str(tmp_path / "state"))
-    monkeypatch.setattr(plugin_files, "_allowed_here", {})
+    monkeypatch.setenv(plugins.STATE, str(tmp_path / "state"))
     folder = tmp_path / "download"
     folder.mkdir()
     leaves = f"from pathlib import Path\nPath({str(tmp_path / 'executed')!r}).write_text('')\n"
@@ -85,7 +84,6 @@ def test_a_folder_cannot_bring_its_own_consent(study: Path) -> None:
     with performing_here():
         assert call("run", study, "--allow-plugins", "--runs", study.parent / "runs").exit_code == 0
     (study.parents[1] / "state" / "plugins.json").rename(study.parent / "plugins.json")
-    plugin_files._allowed_here.clear()
     (study.parents[1] / "executed").unlink()
     forget_plugins()
     assert call("run", study, "--runs", study.parent / "runs").exit_code == 2

@@ -15,8 +15,16 @@ import yaml
 from tests.made_plugin import ADDS, install
 
 from fairtune.core.errors import FairtuneError
-from fairtune.core.plugin_files import Plugin, PluginError, find_plugin, plugins_allowed
-from fairtune.core.plugins import forget_plugin, load_plugin, plugin_of, take_plugins
+from fairtune.core.plugins import (
+    Plugin,
+    PluginError,
+    find_plugin,
+    forget_plugin,
+    load_plugin,
+    plugin_of,
+    plugins_allowed,
+    take_plugins,
+)
 from fairtune.methods.registry import method_plugin, registered
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study

@@ -104,14 +104,14 @@ def test_rows_are_those_of_the_folders(tmp_path: Path) -> None:
     begin(tmp_path, "baseline", 1)
     finish(tmp_path, "other", 1).card.write_text("{}")
     finish(tmp_path, "baseline", 2).write_plan({"key": "earlier", "settings": {}, "signature": "x"})
-    finish(tmp_path, "other", 2, metrics={"test": 3}, seconds="long", metric=["accuracy"])
+    finish(tmp_path, "other", 2, metrics={"test": {}}, seconds={})
     finish(tmp_path, "baseline", 3).path.rename(tmp_path / "s" / "baseline" / "seed-3-old")
     finish(tmp_path, "other", 3).path.rename(tmp_path / "s" / "other" / "seed-03")
     rows = look(tmp_path).rows("s")
     found = ["finished", "failed", "interrupted", "damaged", "waiting", "finished", "waiting", "waiting"]
     assert [row.status for row in rows] == found
     assert (rows[1].reason, rows[3].reason) == ("out of memory", "card.json was changed after the run was closed")
-    assert (rows[5].metric, rows[5].score, rows[5].seconds) == (None, None, None)
+    assert (rows[5].metric, rows[5].score, rows[5].seconds) == ("accuracy", None, None)
 
 
 @pytest.mark.parametrize("name", ["plan.json", "card.json", "events.jsonl", "manifest.json", "result.json"])

@@ -1,4 +1,4 @@
-"""Arms taken out or chosen on the command line: no learning rate is lost, and no comparison its control."""
+"""Arms taken out or chosen on the command line: no learning rate is lost."""
 
 from __future__ import annotations
 
@@ -60,14 +60,6 @@ def test_what_the_others_are_compared_to_stays() -> None:
         ["compare.to=baseline-fast", "arms.baseline=null"],
     ):
         assert list(study(*order, "arms.focal=null").arms) == ["baseline-fast", "frozen"]
-
-
-def test_the_control_of_an_arm_stays_as_long_as_the_arm_does() -> None:
-    said = refusal("arms.baseline-fast=null")
-    assert said.startswith("--set arms.baseline-fast=null: 'baseline-fast' is the control of frozen")
-    assert list(study("arms.baseline-fast=null", "arms.frozen=null").arms) == ["baseline", "focal"]
-    added = study("arms.baseline-fast=null", controls=True)
-    assert list(added.arms) == ["baseline", "frozen", "focal"], "the plan adds it again"
 
 
 def test_a_list_of_arms_keeps_the_settings_of_those_the_study_has() -> None:

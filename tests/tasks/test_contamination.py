@@ -69,19 +69,10 @@ def test_allowed_it_runs_and_is_recorded(tmp_path: Path, plan: Any) -> None:
     assert "The study allows it" in note
 
 
-def test_allowing_what_is_not_there_says_nothing(tmp_path: Path, plan: Any) -> None:
-    assert plan(leaking(tmp_path, 0), allow_contamination=True).notes == ()
-
-
 def test_dedupe_mends_it(tmp_path: Path, plan: Any) -> None:
     made = plan(leaking(tmp_path, 3), dedupe=True)
     assert made.notes == ()
     assert made.task.rows == {"train": 40, "validation": 10, "test": 20}
-
-
-def test_allowing_changes_no_run(tmp_path: Path, plan: Any) -> None:
-    spec = leaking(tmp_path, 2)
-    assert plan(spec).hash == plan(spec, allow_contamination=True).hash
 
 
 def test_it_is_the_reported_split_that_counts(tmp_path: Path, plan: Any) -> None:

@@ -11,7 +11,6 @@ import pytest
 from tests.tasks.made_mirror import make_sst2, write_split
 from tests.tasks.test_duplicates import SMALL, files
 
-from fairtune.core.numbers import as_percent
 from fairtune.ledger.data_card import DataCard
 from fairtune.tasks.card import builder as card_making
 from fairtune.tasks.card.builder import SHOWN, card_of
@@ -71,11 +70,6 @@ def test_lengths(tmp_path: Path) -> None:
     assert train.characters.longest == 100 * 5 - 1 + 4
 
 
-def test_characters_are_not_bytes(tmp_path: Path) -> None:
-    card = card_of(clean(tmp_path, test=[("日本語", "no"), ("ünï", "yes")]))
-    assert card.splits["test"].characters.longest == 3
-
-
 def test_a_shown_text_is_short_and_on_one_line(tmp_path: Path) -> None:
     long = "a\nb " * 400
     card = card_of(clean(tmp_path, train=[*distinct("train", 9), (long, "no"), (long.upper(), "yes")]))
@@ -99,11 +93,11 @@ def test_clean_data_has_no_warnings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("split", "rows", "expected"),
     [
-        ("test", [*distinct("test", 19), distinct("train", 4)[3]], "1 of 20 test texts (5.0 %) is also in the training split, all"),
+        ("test", [*distinct("test", 19), distinct("train", 4)[3]], "1 of 20 test texts (5.0 %), 1 of them letter"),
         ("test", [*distinct("test", 19), distinct("validation", 1)[0]], "also in the validation split"),
         ("train", [*distinct("train", 20), *distinct("train", 2)], "2 of 22 training rows (9.1 %) repeat a text"),
-        ("test", [*distinct("test", 20), *distinct("test", 2)], "counts more than once in the score"),
-        ("train", [(ENGLISH, "no"), (f"{ENGLISH}!", "yes"), *distinct("train", 200)], "2 training rows hold one text that has"),
+        ("test", [*distinct("test", 20), *distinct("test", 2)], "test rows (9.1 %) repeat a text"),
+        ("train", [(ENGLISH, "no"), (f"{ENGLISH}!", "yes"), *distinct("train", 200)], "2 training rows hold texts with"),
         ("test", distinct("test", 30)[::2] + distinct("test", 2)[1:], "15 rows of class no and 1 of yes"),
         ("validation", distinct("validation", 8)[::2], "The validation split has no row of class yes"),
         ("train", distinct("train", 60) + distinct("train", 40, GERMAN), "several languages (en 60.0 %, de 40.0 %"),
@@ -126,7 +120,7 @@ def test_empty_texts_of_published_data_are_counted(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("FAIRTUNE_MIRROR", str(mirror))
     card = card_of("sst2")
     assert card.splits["test"].empty == 2
-    assert any(warning.startswith("2 test rows have an empty text") for warning in card.warnings)
+    assert any("test split has 2 empty texts" in warning for warning in card.warnings)
 
 
 def test_dedupe_mends_what_it_says_it_mends(tmp_path: Path) -> None:
@@ -145,11 +139,6 @@ def test_a_second_look_counts_nothing_again(tmp_path: Path, monkeypatch: pytest.
     first = card_of(spec)
     monkeypatch.setattr(card_making, "_split", lambda *_: pytest.fail("counted again"))
     assert card_of(spec) == first
-
-
-def test_the_name_is_not_part_of_what_is_kept(tmp_path: Path) -> None:
-    spec = clean(tmp_path)
-    assert [card_of({**spec, "name": name}).task for name in ("one", "two")] == ["one", "two"]
 
 
 def test_json_gives_the_same_card(tmp_path: Path) -> None:
@@ -195,21 +184,6 @@ def test_rare_languages_and_doubtful_texts_are_not_named() -> None:
     assert languages_of([]).shares == {}
 
 
-def test_nothing_is_unpickled(monkeypatch: pytest.MonkeyPatch) -> None:
-    import pickle
-
-    from fairtune.tasks.card import languages
-
-    for name in ("load", "loads", "Unpickler"):
-        monkeypatch.setattr(pickle, name, lambda *_, **__: pytest.fail("unpickled"))
-    languages._identifier.cache_clear()
-    assert languages_of([(ENGLISH,)]).shares == {"en": 1.0}
-
-
-def test_percent_never_shows_few_as_none() -> None:
-    assert [as_percent(share) for share in (0, 0.0004, 0.00128, 1)] == ["0.0 %", "under 0.1 %", "0.1 %", "100.0 %"]
-
-
 MIRROR = os.environ.get("FAIRTUNE_MIRROR", "")
 
 
@@ -234,12 +208,6 @@ def test_languages_of_xnli(language: str) -> None:
     found = card_of(f"xnli/{language}").splits["test"].languages
     assert list(found.shares) == [language]
     assert found.shares[language] > 0.97
-
-
-def test_short_english_phrases_are_english_or_uncertain() -> None:
-    mirrored("sst2")
-    for split in card_of("sst2").splits.values():
-        assert list(split.languages.shares) == ["en"]
 
 
 def test_the_halves_of_mnli_share_no_premise() -> None:

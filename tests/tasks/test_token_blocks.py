@@ -12,6 +12,7 @@ from made_tokenizers import EOS, STORIES, byte_level, in_memory, of_words
 from tests.documented import examples, run_python
 
 from fairtune.core.errors import DataError
+from fairtune.core.stages import stoppable
 from fairtune.tasks.corpora import Corpus, Part
 from fairtune.tasks.tokens.blocks import FILE, TokenBlocks, token_blocks
 
@@ -224,8 +225,8 @@ def test_a_long_build_can_be_stopped() -> None:
             raise KeyboardInterrupt
 
     corpus = in_memory([[f"{story} {i}" for story in STORIES] for i in range(60)])
-    with pytest.raises(KeyboardInterrupt):
-        token_blocks(corpus, "train", TOKENIZER, check_stop=check_stop)
+    with pytest.raises(KeyboardInterrupt), stoppable(check_stop):
+        token_blocks(corpus, "train", TOKENIZER)
     assert token_blocks(corpus, "train", TOKENIZER).counts.documents == 60 * len(STORIES)
 
 

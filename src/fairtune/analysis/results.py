@@ -28,10 +28,8 @@ from fairtune.analysis.timings import StudyTiming, judge_times
 from fairtune.analysis.tuned_arms import StudyTuning, read_tuning
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of, shown
-from fairtune.core.files import read_json
 from fairtune.ledger.endings import gone_runs
-from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.seals import DAMAGED, WAITING, KeptStates
+from fairtune.ledger.seals import DAMAGED, WAITING, KeptStates, RunState
 from fairtune.ledger.studies import read_plans, read_study, require_study, run_folder, run_folders
 from fairtune.ledger.timings import read_sessions
 from fairtune.settings.learners import Learner, learner_of
@@ -104,21 +102,17 @@ class Results:
     @cached_property
     def registration(self) -> StudyRegistration:
         """What was fixed before the first result, and what was changed since."""
-        return register(
-            self.plan,
-            read_plans(self.folder),
-            (self._known_run(folder) for folder in run_folders(self.folder) if folder.result.is_file()),
-            gone_runs(self.folder),
-        )
+        ended = [
+            KnownRun(*place, state.result.get("time"), state.plan)
+            for place, state in self._on_disk.items()
+            if "result.json" in state.files
+        ]
+        return register(self.plan, read_plans(self.folder), ended, gone_runs(self.folder))
 
-    def _known_run(self, folder: RunFolder) -> KnownRun:
-        """A run folder's own account of when it ended, and under which plan it was made."""
-        planned = self._planned.get((folder.arm, folder.seed))
-        state = self._states.state(folder) if planned is None or planned.status == WAITING else planned.state
-        ended, named = state.result.get("time"), (read_json(folder.plan) or {}).get("plan")
-        return KnownRun(
-            folder.arm, folder.seed, ended if isinstance(ended, int | float) else None, str(named) if named else None
-        )
+    @cached_property
+    def _on_disk(self) -> dict[tuple[str, int], RunState]:
+        """Every run that there is, whatever its plan."""
+        return {(folder.arm, folder.seed): self._states.state(folder) for folder in run_folders(self.folder)}
 
     @cached_property
     def _planned(self) -> dict[tuple[str, int], LedgerRun]:
@@ -130,9 +124,10 @@ class Results:
         return [self._ledger_run(run) for run in self.plan["runs"]]
 
     def _ledger_run(self, run: dict[str, Any]) -> LedgerRun:
-        folder = run_folder(self.runs_folder, self.study, run["arm"], run["seed"])
-        state = self._states.state(folder, run["key"])
-        return LedgerRun(run["arm"], run["seed"], run["position"], folder, state, self.line_policy)
+        arm, seed = run["arm"], run["seed"]
+        folder = run_folder(self.runs_folder, self.study, arm, seed)
+        state = self._on_disk.get((arm, seed), RunState(WAITING)).of(run["key"])
+        return LedgerRun(arm, seed, run["position"], folder, state, self.line_policy)
 
     def line_policy(self) -> LinePolicy:
         """Where two classes are told apart, and by which metric that is picked."""
@@ -142,13 +137,13 @@ class Results:
     def exclusions(self) -> list[str]:
         """Runs that are on disk but not counted, with the reason: damaged ones, and those that the newest plan does not have."""
         found = []
-        for folder in run_folders(self.folder):
-            run = self._planned.get((folder.arm, folder.seed))
+        for (arm, seed), state in self._on_disk.items():
+            run, name = self._planned.get((arm, seed)), f"{arm}/seed-{seed}"
             if run is not None and run.status == DAMAGED:
-                found.append(f"{folder.name}: {run.problem}; move its folder away and run the study again")
-            elif (run is None or run.status == WAITING) and self._states.state(folder).status != WAITING:
+                found.append(f"{name}: {run.problem}; move its folder away and run the study again")
+            elif (run is None or run.status == WAITING) and state.status != WAITING:
                 other = "not in the newest plan" if run is None else "made with other settings than the newest plan's"
-                found.append(f"{folder.name}: {other}")
+                found.append(f"{name}: {other}")
         return found
 
     @property

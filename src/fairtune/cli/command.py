@@ -16,7 +16,7 @@ import typer
 from fairtune.core.console import Console
 from fairtune.core.errors import FairtuneError, Stopped, one_of
 from fairtune.core.files import finite
-from fairtune.core.plugin_files import ConsentNeeded, allow_files, allowed_files, plugins_allowed
+from fairtune.core.plugins import ConsentNeeded, allowed_files, plugins_allowed
 from fairtune.core.printable import LINES, printable, printable_json
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def report_errors(verb: Callable[P, None]) -> Callable[P, None]:
             if not typer.confirm("Execute this code, now and from now on?", err=True):
                 print_note("fairtune: not allowed; nothing was executed.")
                 raise typer.Exit(WRONG_INPUT) from None
-            allow_files(needed.files)
-            wrapped(*args, **kwargs)
+            with plugins_allowed():
+                wrapped(*args, **kwargs)
         except FairtuneError as error:
             _refuse(error, bool(kwargs.get("as_json")))
         except (Stopped, KeyboardInterrupt):

@@ -8,12 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from fairtune.cli.command import (
-    AsJson,
-    console,
-    print_json,
-    report_errors,
-)
+from fairtune.cli.command import AsJson, console, print_json, report_errors
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.tasks.catalogue import unknown
 from fairtune.tasks.definitions import ALIASES, LANGUAGES, family_of

@@ -12,8 +12,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ from typing import Any, TypeVar
 from fairtune.core.errors import DataError
 from fairtune.core.files import ASIDE, remove, remove_leftovers, sha256_of, stat_of, write_atomically, write_folder
 from fairtune.core.locks import is_locked, wait_for_lock
+from fairtune.core.stages import check_stop
 
 VARIABLE = "FAIRTUNE_CACHE"
 AREAS = {
@@ -44,31 +44,8 @@ RACY_SECONDS = 2.0
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class CacheUse:
-    """An entry that was asked for, and whether it had to be built."""
-
-    path: Path
-    built: bool
-
-
-_recorded: ContextVar[tuple[list[CacheUse], ...]] = ContextVar("recorded", default=())
-
-
-@contextmanager
-def recorded_uses() -> Iterator[list[CacheUse]]:
-    """The entries that are asked for within this context."""
-    uses: list[CacheUse] = []
-    before = _recorded.set((uses,))
-    try:
-        yield uses
-    finally:
-        _recorded.reset(before)
-
-
-def _record(path: Path, built: bool) -> None:
-    for uses in _recorded.get():
-        uses.append(CacheUse(path, built))
+built: list[Path] = []
+"""The entries that this process has built, for who says what was new."""
 
 
 def cache_folder() -> Path:
@@ -84,37 +61,25 @@ def key_of(parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def cached(
-    area: str,
-    key: str,
-    build: Callable[[Path], None],
-    read: Callable[[Path], T],
-    check_stop: Callable[[], None] = lambda: None,
-) -> T:
+def cached(area: str, key: str, build: Callable[[Path], None], read: Callable[[Path], T]) -> T:
     """What `read` makes of an entry's folder, built first if it is missing or cannot be read.
 
     Args:
         build: fills the folder it is given.
         read: fails on an incomplete folder.
-        check_stop: called regularly while another process builds the same entry, so that waiting can be stopped.
     """
-    assert area in AREAS, area
     folder = cache_folder() / area / key
     with suppress(*UNREADABLE):
-        found = read(folder)
-        _record(folder, built=False)
-        return found
+        return read(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with wait_for_lock(_lock(folder.parent, key), check_stop):
+        with wait_for_lock(folder.with_name(f"{key}.lock"), check_stop):
             with suppress(*UNREADABLE):
-                found = read(folder)  # another process built it meanwhile
-                _record(folder, built=False)
-                return found
+                return read(folder)  # another process built it meanwhile
             remove_leftovers(folder.parent, of=folder)
             with write_folder(folder, replace=True, durable=False) as scratch:
                 build(scratch)
-            _record(folder, built=True)
+            built.append(folder)
             return read(folder)
     except OSError as error:
         raise DataError(
@@ -125,17 +90,14 @@ def cached(
 
 def cached_json(area: str, key: str, make: Callable[[], Any]) -> Any:
     """The plain data that `make` returns, made once; where the cache cannot be written, every time."""
-    assert area in AREAS, area
     file = cache_folder() / area / f"{key}.json"
     with suppress(*UNREADABLE):
-        found = json.loads(file.read_bytes())["value"]
-        _record(file, built=False)
-        return found
+        return json.loads(file.read_bytes())["value"]
     text = json.dumps({"value": make()})
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, text.encode(), durable=False)
-    _record(file, built=True)
+    built.append(file)
     return json.loads(text)["value"]
 
 
@@ -149,53 +111,35 @@ def content_hash(file: Path) -> str:
 
 @dataclass(frozen=True)
 class CacheArea:
-    """The entries in one area of the cache.
-
-    Args:
-        unfinished: builds that are under way, or were killed.
-        size: of all of it, in bytes.
-    """
-
-    name: str
-    entries: int
-    unfinished: int
-    size: int
-
-
-@dataclass(frozen=True)
-class Cleared:
-    """What was removed, and how many builds of other processes were left alone."""
+    """How many entries an area of the cache has, and their size in bytes; with what is being built, or was when it was killed."""
 
     entries: int
     size: int
-    busy: int
 
 
-def contents() -> list[CacheArea]:
+def contents() -> dict[str, CacheArea]:
     """The areas of the cache that hold anything, by name."""
-    found = {area: [path for path, _ in _entries(area)] for area in AREAS}
-    unfinished = {area: sum(path.suffix == ASIDE for path in paths) for area, paths in found.items()}
-    return [
-        CacheArea(area, len(paths) - unfinished[area], unfinished[area], sum(map(size_of, paths)))
-        for area, paths in found.items()
-        if paths
-    ]
+    sizes: dict[str, list[int]] = {}
+    for area, path, _ in _entries():
+        sizes.setdefault(area, []).append(size_of(path))
+    return {area: CacheArea(len(found), sum(found)) for area, found in sizes.items()}
 
 
-def clear() -> Cleared:
-    """Remove every entry that no process is building now. A process that has one open keeps it until it is done."""
-    entries = size = busy = 0
+def clear() -> CacheArea:
+    """Remove every entry that no process is building now. A process that has one open keeps it until it is done.
+
+    Returns:
+        What was removed.
+    """
+    sizes = []
     try:
-        for path, lock in (found for area in AREAS for found in _entries(area)):
-            if is_locked(lock):
-                busy += path.suffix == ASIDE
-            else:
-                size += size_of(path)
-                entries += path.suffix != ASIDE
+        for _, path, lock in _entries():
+            if not is_locked(lock):
+                sizes.append(size_of(path))
                 remove(path)
     except OSError as error:
         raise DataError(f"{cache_folder()}: cannot be cleared: {error.strerror or error} ({error.filename}).") from None
-    return Cleared(entries, size, busy)
+    return CacheArea(len(sizes), sum(sizes))
 
 
 def size_of(path: Path) -> int:
@@ -205,12 +149,10 @@ def size_of(path: Path) -> int:
     return 0
 
 
-def _entries(area: str) -> list[tuple[Path, Path]]:
-    """Entries and unfinished builds, each with the lock of the process that builds it. Locks stay: a process may wait for one."""
-    folder = cache_folder() / area
-    paths = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [(path, _lock(folder, named["key"])) for path in paths if (named := ENTRY.fullmatch(path.name))]
-
-
-def _lock(area: Path, key: str) -> Path:
-    return area / f"{key}.lock"
+def _entries() -> Iterator[tuple[str, Path, Path]]:
+    """By area each entry, with the lock of the process that builds it. Locks stay: a process may wait for one."""
+    for area in AREAS:
+        folder = cache_folder() / area
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if named := ENTRY.fullmatch(path.name):
+                yield area, path, folder / f"{named['key']}.lock"

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.cache import recorded_uses, size_of
+from fairtune.core import cache
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.sections import Train
@@ -31,7 +31,7 @@ class PreparedPart:
 
     Args:
         counts: what it holds, such as rows and tokens.
-        size: bytes in the cache.
+        size: bytes that it added to the cache.
         made: whether any of it had to be made or fetched.
     """
 
@@ -119,10 +119,9 @@ def _different(study: Study, arms: Iterable[str], *fields: str) -> list[Train]:
 
 @contextmanager
 def _part(what: str, report: Report) -> Iterator[PreparedPart]:
-    part, started = PreparedPart(what), time.perf_counter()
-    with recorded_uses() as uses:
-        yield part
-    part.size = sum(map(size_of, {use.path for use in uses}))
-    part.made = part.made or any(use.built for use in uses)
+    part, started, before = PreparedPart(what), time.perf_counter(), len(cache.built)
+    yield part
+    new = cache.built[before:]
+    part.size, part.made = sum(map(cache.size_of, new)), part.made or bool(new)
     part.seconds = time.perf_counter() - started
     report(part)

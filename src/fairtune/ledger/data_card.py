@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -64,7 +63,7 @@ class Removal:
 
 @dataclass(frozen=True)
 class TextLengths:
-    """TextLengths of a split's examples; of a pair, both texts together."""
+    """Lengths of a split's examples; of a pair, both texts together."""
 
     median: int
     p95: int
@@ -166,9 +165,4 @@ class DataCard:
         Raises:
             ValueError: it is not a card.
         """
-        return _reader().validate_python(content)
-
-
-@cache
-def _reader() -> TypeAdapter[DataCard]:
-    return TypeAdapter(DataCard)
+        return TypeAdapter(cls).validate_python(content)

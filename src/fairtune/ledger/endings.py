@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from fairtune.core.files import read_sealed, sha256_of
 from fairtune.ledger.events import EventLog, all_events
 from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.studies import TIME, run_folder, run_folders
+from fairtune.ledger.studies import TIME, run_folder, runs_with_result
 
 FILE = "endings.jsonl"
 ENDED, GONE = "ended", "gone"
@@ -41,29 +42,33 @@ class GoneRun(NamedTuple):
 
 def note_ending(home: Path, folder: RunFolder) -> None:
     """Record that a run ended."""
-    _write(home, [], [_ending(folder)], 0)
+    _write(home, [], [folder], 0)
 
 
 def note_endings(home: Path) -> None:
     """Record which runs have ended, and which of those on record are gone. Called before a study's runs begin."""
-    there = _on_disk(home)
-    _write(home, _missing(home, _recorded(home)[0], there), there, len(there))
+    folders = runs_with_result(home)
+    _write(home, _missing(home, _recorded(home)[0].values()), folders, len(folders))
 
 
 def gone_runs(home: Path) -> list[GoneRun]:
     """The runs that ended and were moved away or deleted, the first one noticed first."""
     ended, noticed = _recorded(home)
-    there = _on_disk(home)
-    return noticed + [GoneRun(ending, "", len(there)) for ending in _missing(home, ended, there)]
+    missing = _missing(home, ended.values())
+    known = len(runs_with_result(home)) if missing else 0
+    return noticed + [GoneRun(ending, "", known) for ending in missing]
 
 
-def _write(home: Path, gone: Iterable[Ending], ended: Iterable[Ending | None], known: int) -> None:
+def _write(home: Path, gone: Iterable[Ending], ended: Iterable[RunFolder], known: int) -> None:
     recorded, log = set(_recorded(home)[0].values()), EventLog(home / FILE)
     for ending in gone:
         log.write(GONE, 0, **ending._asdict(), known=known)
-    for one in ended:
-        if one is not None and one not in recorded:
-            log.write(ENDED, 0, **one._asdict())
+    for folder in ended:
+        with suppress(OSError, ValueError):  # a damaged result, which `verify` names
+            result, digest = read_sealed(folder.result), sha256_of(folder.result)
+            one = Ending(folder.arm, folder.seed, str(result["key"]), str(result["status"]), digest[:16])
+            if one not in recorded:
+                log.write(ENDED, 0, **one._asdict())
     log.close()
 
 
@@ -81,26 +86,14 @@ def _recorded(home: Path) -> tuple[dict[tuple[str, int], Ending], list[GoneRun]]
     return ended, gone
 
 
-def _on_disk(home: Path) -> list[Ending]:
-    return [ending for folder in run_folders(home) if (ending := _ending(folder)) is not None]
-
-
-def _ending(folder: RunFolder) -> Ending | None:
-    if not folder.result.is_file():  # reading a pipe would wait for its writer
-        return None
-    try:
-        result, digest = read_sealed(folder.result), sha256_of(folder.result)
-    except (OSError, ValueError):
-        return None
-    return Ending(folder.arm, folder.seed, str(result.get("key")), str(result.get("status")), digest[:16])
-
-
-def _missing(home: Path, recorded: Mapping[tuple[str, int], Ending], there: Collection[Ending]) -> list[Ending]:
-    """Endings whose result is not there; one that failed and is being tried again has lost its result to that."""
-    present = set(there)
-    return [
-        ending
-        for place, ending in recorded.items()
-        if ending not in present
-        and not (ending.status == "failed" and run_folder(home.parent, home.name, *place).plan.exists())
-    ]
+def _missing(home: Path, recorded: Iterable[Ending]) -> list[Ending]:
+    """Endings whose very result is not there; one that failed and is being tried again has lost it to that."""
+    found = []
+    for ending in recorded:
+        folder = run_folder(home.parent, home.name, ending.arm, ending.seed)
+        there = False
+        with suppress(OSError):
+            there = folder.result.is_file() and sha256_of(folder.result)[:16] == ending.result
+        if not there and not (ending.status == "failed" and folder.plan.exists()):
+            found.append(ending)
+    return found

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairtune.core.files import as_number
 from fairtune.ledger.events import SAMPLE
 
 Points = tuple[tuple[int, float], ...]
@@ -48,23 +47,22 @@ class RunProgress:
     def add(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Take note of events, in their order."""
         for event in events:
-            kind, step, epoch = event.get("event"), _count(event.get("step")), _count(event.get("epoch"))
+            kind = event["event"]
             if kind == SAMPLE:  # a thread wrote it, whatever the run itself did
                 continue
-            if (time := as_number(event.get("time"))) is not None:
-                self.began, self.seen = time if self.began is None else self.began, time
-            if kind in ("step", "epoch") and epoch is not None:
-                self.epoch = epoch
-            if kind == "step" and step:
-                self._add_step(step, event)
-            elif kind == "evaluation" and event.get("split") == "validation" and step is not None:
-                self._add_scores(step, event)
+            self.seen = event["time"]
+            self.began = self.seen if self.began is None else self.began
+            self.epoch = event.get("epoch", self.epoch) if kind in ("step", "epoch") else self.epoch
+            if kind == "step":
+                self._add_step(event)
+            elif kind == "evaluation" and event["split"] == "validation":
+                self._add_scores(event)
             elif kind == "resumed":
-                self._take_back(step or 0)
+                self._take_back(event["step"])
             elif kind == "warning":
-                self.warnings = [*self.warnings, str(event.get("text"))][-WARNINGS:]
+                self.warnings = [*self.warnings, str(event["text"])][-WARNINGS:]
             elif kind == "failed":
-                self.failed = str(event.get("reason") or "")
+                self.failed = str(event["reason"])
 
     @property
     def loss(self) -> float | None:
@@ -88,21 +86,21 @@ class RunProgress:
         """By metric, on validation."""
         return {name: tuple(points) for name, points in self._scores.items() if points}
 
-    def _add_step(self, step: int, event: Mapping[str, Any]) -> None:
-        loss = as_number(event.get("loss"))
-        seconds = (as_number(event.get("seconds")) or 0.0) + (as_number(event.get("data_seconds")) or 0.0)
-        self.step = step
-        self._latest.append((step, loss, seconds))
-        last = math.ceil(step / self._stretch) * self._stretch
+    def _add_step(self, event: Mapping[str, Any]) -> None:
+        self.step, loss = event["step"], event.get("loss")
+        self._latest.append((self.step, loss, event.get("seconds", 0.0) + event.get("data_seconds", 0.0)))
+        last = math.ceil(self.step / self._stretch) * self._stretch
         if loss is not None and last <= POINTS * self._stretch:
             total, count = self._stretches.get(last, (0.0, 0))
             self._stretches[last] = total + loss, count + 1
 
-    def _add_scores(self, step: int, event: Mapping[str, Any]) -> None:
+    def _add_scores(self, event: Mapping[str, Any]) -> None:
         for name, value in event.items():
-            if name not in ABOUT and (number := as_number(value)) is not None:
-                points = [point for point in self._scores.get(name, ()) if point[0] < step]  # it may be done again
-                self._scores[name] = [*points, (step, number)]
+            if name not in ABOUT and isinstance(value, int | float):
+                points = [
+                    point for point in self._scores.get(name, ()) if point[0] < event["step"]
+                ]  # it may be done again
+                self._scores[name] = [*points, (event["step"], value)]
                 if len(points) >= 2 * POINTS:
                     del self._scores[name][1:-1:2]
 
@@ -112,7 +110,3 @@ class RunProgress:
         self._stretches = {last: sums for last, sums in self._stretches.items() if last <= step}
         self._latest = deque((one for one in self._latest if one[0] <= step), LATEST)
         self._scores = {name: [point for point in points if point[0] <= step] for name, points in self._scores.items()}
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import as_number, stat_of
+from fairtune.core.files import stat_of
 from fairtune.ledger.events import EventTail
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.progress import RunProgress
@@ -29,7 +29,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run in one line, whatever its result holds.
+    """A run in one line.
 
     Args:
         key: of the settings that it was made with; None where its plan.json does not say.
@@ -48,16 +48,12 @@ class RunRow:
 
     @classmethod
     def of(cls, study: str, folder: RunFolder, state: RunState) -> RunRow:
-        result, (metric, reason, signature) = state.result, map(state.result.get, ("metric", "reason", "signature"))
-        metric = metric if isinstance(metric, str) else None
-        splits = _mapping(result.get("metrics"))
-        scores = _mapping(splits.get("test" if "test" in splits else "validation"))  # trials have no other
+        result = state.result
+        metric, splits = result.get("metric"), result.get("metrics", {})
+        scores = splits.get("test") or splits.get("validation") or {}  # trials have no other
         return cls(
-            study, folder.arm, folder.seed, state.key, state.status, metric,
-            score=as_number(scores.get(metric)),
-            seconds=as_number(_mapping(result.get("seconds")).get("total")),
-            reason=state.problem or (None if reason is None else str(reason)),
-            signature=None if signature is None else str(signature),
+            study, folder.arm, folder.seed, state.key, state.status, metric, scores.get(metric),
+            result.get("seconds", {}).get("total"), state.problem or result.get("reason"), result.get("signature"),
         )  # fmt: skip
 
 
@@ -87,14 +83,24 @@ class LedgerScan:
         Raises:
             LedgerError: the runs folder is missing, or cannot be read.
         """
-        changed = self._find_studies()
-        for name, study in self._studies.items():
+        if not self.runs.is_dir():
+            raise LedgerError(f"the runs folder {self.runs} cannot be read; choose another with --runs.")
+        there = {name for name in study_names(self.runs) if self._only in (None, name)}
+        changed = there ^ self._studies.keys()
+        for name in self._studies.keys() - there:
+            home = self._studies.pop(name).home
+            self.problems[name] = f"{home} is gone: it was moved or deleted while it was watched."
+        if self._only is not None and not there and self._only not in self.problems:
+            self.problems[self._only] = self._unknown(self._only)
+        for name in there:
+            if name not in self._studies:
+                self._studies[name] = _Study(self.runs, name, self._clock)
+            study = self._studies[name]
             if study.look(self.states):
                 changed.add(name)
+            self.problems.pop(name, None)
             if study.problem:
                 self.problems[name] = study.problem
-            else:
-                self.problems.pop(name, None)
         return changed
 
     def plan(self, study: str) -> dict[str, Any]:
@@ -104,12 +110,12 @@ class LedgerScan:
             LedgerError: it cannot be read, or there is no such study.
         """
         if study in self.problems or study not in self._studies:
-            raise LedgerError(self.problems.get(study, f"no study '{study}' in the runs folder {self.runs}."))
+            raise LedgerError(self.problems.get(study) or self._unknown(study))
         return self._studies[study].plan
 
     def rows(self, study: str) -> list[RunRow]:
         """The runs of a study's newest plan, in its order; none where there is no such study."""
-        return self._studies[study].rows() if study in self._studies else []
+        return self._studies[study].rows if study in self._studies else []
 
     def signs(self, study: str) -> list[SeenSign]:
         """What the workers of a study last said."""
@@ -117,30 +123,18 @@ class LedgerScan:
 
     def progress(self, study: str, arm: str, seed: int) -> RunProgress:
         """How far a run is; of one that has not begun, nothing."""
-        return self._studies[study].progress((arm, seed)) if study in self._studies else RunProgress()
+        run = self._studies[study].runs.get((arm, seed)) if study in self._studies else None
+        return RunProgress() if run is None else run.follow(self._studies[study].steps.get((arm, seed)))
 
-    def _find_studies(self) -> set[str]:
-        if not self.runs.is_dir():
-            raise LedgerError(f"the runs folder {self.runs} cannot be read; choose another with --runs.")
-        there = {name for name in study_names(self.runs) if self._only in (None, name)}
-        changed = there ^ self._studies.keys()
-        for name in self._studies.keys() - there:
-            home = self._studies.pop(name).home
-            self.problems[name] = f"{home} is gone: it was moved or deleted while it was watched."
-        for name in there - self._studies.keys():
-            self._studies[name] = _Study(self.runs, name, self._clock)
-        if self._only is not None and not there and self._only not in self.problems:
-            self.problems[self._only] = (
-                f"no study '{self._only}' in the runs folder {self.runs}; start one with `fairtune run FILE`."
-            )
-        return changed
+    def _unknown(self, study: str) -> str:
+        return f"no study '{study}' in the runs folder {self.runs}; start one with `fairtune run FILE`."
 
 
 class _Run:
     """A run folder, as it was at the last look."""
 
-    def __init__(self, study: str, folder: RunFolder, state: RunState) -> None:
-        self.state, self.row = state, RunRow.of(study, folder, state)
+    def __init__(self, folder: RunFolder, state: RunState, row: RunRow) -> None:
+        self.state, self.row = state, row
         self._tail = EventTail(folder.events)
         self._progress: RunProgress | None = None
 
@@ -160,26 +154,18 @@ class _Study:
 
     Attributes:
         problem: why its plan cannot be read; empty where it can.
+        rows: the runs of the newest plan, in its order.
     """
 
     def __init__(self, runs: Path, name: str, clock: Callable[[], float]) -> None:
-        self.name, self.home, self.problem = name, study_folder(runs, name), ""
+        self.home, self.problem = study_folder(runs, name), ""
         self.plan: dict[str, Any] = {"runs": []}
+        self.steps: dict[Place, int | None] = {}
         self.runs: dict[Place, _Run] = {}
+        self.rows: list[RunRow] = []
         self.signs: list[SeenSign] = []
-        self._watch = SignWatch(self.home, clock)
+        self._name, self._watch = name, SignWatch(self.home, clock)
         self._plan_stat: list[int] | None = None
-        self._steps: dict[Place, int | None] = {}
-        self._rows: list[RunRow] | None = None
-
-    def rows(self) -> list[RunRow]:
-        """The runs of the newest plan, in its order."""
-        if self._rows is None:
-            self._rows = [self._row((run["arm"], run["seed"]), run["key"]) for run in self.plan["runs"]]
-        return self._rows
-
-    def progress(self, place: Place) -> RunProgress:
-        return self.runs[place].follow(self._steps.get(place)) if place in self.runs else RunProgress()
 
     def look(self, states: KeptStates) -> bool:
         """Take in what changed, and say whether anything did."""
@@ -190,18 +176,18 @@ class _Study:
             changed = True
         for place, folder in found.items():
             state, run = states.state(folder), self.runs.get(place)
-            if run is None:
-                self.runs[place] = _Run(self.name, folder, state)
-            elif state is not run.state and (state, state.files) != (run.state, run.state.files):
-                run.state, run.row = state, RunRow.of(self.name, folder, state)
-            else:
+            if run is not None and (state, state.files) == (run.state, run.state.files):
                 continue
-            changed = True
+            row, changed = RunRow.of(self._name, folder, state), True
+            if run is None:
+                self.runs[place] = _Run(folder, state, row)
+            else:
+                run.state, run.row = state, row
         if changed:
-            self._rows = None
-        before = [(one.sign.beat, one.fresh) for one in self.signs]
-        self.signs = self._watch.read()
-        return changed or before != [(one.sign.beat, one.fresh) for one in self.signs]
+            self.rows = [self._row((run["arm"], run["seed"]), run["key"]) for run in self.plan["runs"]]
+        before, self.signs = self.signs, self._watch.read()
+        beats, earlier = ([(one.sign.beat, one.fresh) for one in signs] for signs in (self.signs, before))
+        return changed or beats != earlier
 
     def _look_at_plan(self) -> bool:
         file = self.home / "study.json"
@@ -211,19 +197,13 @@ class _Study:
         self._plan_stat, self.problem = found, ""
         try:
             self.plan = read_study(self.home)
-            self._steps = {(run["arm"], run["seed"]): run.get("steps") for run in self.plan["runs"]}
+            self.steps = {(run["arm"], run["seed"]): run.get("steps") for run in self.plan["runs"]}
         except LedgerError as error:
             self.problem = str(error)
         return True
 
     def _row(self, place: Place, key: str) -> RunRow:
         row = self.runs[place].row if place in self.runs else None
-        if (
-            row is None or row.status == WAITING or row.key not in (None, key)
-        ):  # a run of another plan is none of this one
-            return RunRow(self.name, *place, key, WAITING)
-        return row
-
-
-def _mapping(value: Any) -> dict[Any, Any]:
-    return value if isinstance(value, dict) else {}
+        if row is not None and row.status != WAITING and row.key in (None, key):
+            return row
+        return RunRow(self._name, *place, key, WAITING)  # a run of another plan is none of this one

@@ -55,6 +55,7 @@ class RunState:
         result: what its result.json says, of a run that finished or failed.
         problem: what is wrong with a damaged run, in words that follow its name and a colon.
         key: of the settings that it was made with; None where its plan.json does not say.
+        plan: under which it was made, by its hash.
         files: that it was judged by.
     """
 
@@ -62,6 +63,7 @@ class RunState:
     result: dict[str, Any] = field(default_factory=dict)
     problem: str | None = None
     key: str | None = None
+    plan: str | None = None
     files: FileStats = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, key: str | None) -> RunState:
@@ -129,8 +131,10 @@ def _state(folder: RunFolder, thorough: bool, remember: bool) -> RunState:
             if folder.trace() is None or folder.plan.is_file():  # it began a moment ago
                 return RunState(WAITING)
             raise _DamageError("plan.json is missing, so nothing says what was trained")
-        found = str(_read(folder, PLAN).get("key"))
-        return replace(_begun_state(folder, files, found, thorough, remember), key=found, files=files)
+        plan = _read(folder, PLAN)
+        found = str(plan.get("key"))
+        state = _begun_state(folder, files, found, thorough, remember)
+        return replace(state, key=found, plan=plan.get("plan"), files=files)
     except _DamageError as damage:
         return RunState(DAMAGED, problem=str(damage), key=found, files=files)
     except OSError as error:

@@ -45,6 +45,10 @@ def run_folders(study: Path) -> list[RunFolder]:
     return [RunFolder(path) for path in found]
 
 
+def runs_with_result(study: Path) -> list[RunFolder]:
+    return [folder for folder in run_folders(study) if folder.result.is_file()]
+
+
 def _names_in(folder: Path) -> list[str]:
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208
@@ -207,7 +211,7 @@ def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> N
     Raises:
         LedgerError: the folder cannot be written.
     """
-    now, known = time.strftime(TIME, time.gmtime()), sum(folder.result.is_file() for folder in run_folders(home))
+    now, known = time.strftime(TIME, time.gmtime()), len(runs_with_result(home))
     try:
         (home / "plans").mkdir(parents=True, exist_ok=True)
         history, claimed = _read_history(home), read_claims(home)

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, create_model
 from pydantic_core import PydanticCustomError
 
-from fairtune.core.plugin_files import Plugin
-from fairtune.core.plugins import discover, note, plugin_of
+from fairtune.core.plugins import Plugin, discover, note, plugin_of
 from fairtune.methods.base import KINDS, Method
 from fairtune.methods.config import MethodConfig, MethodUse
 

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fairtune.core.files import read_json
 from fairtune.models.presets import parse_preset, preset_config
 from fairtune.models.sources import find_model, with_vocabulary
 from fairtune.settings.model import PresetModel
-from fairtune.tasks.card.lengths import HIDDEN, INNER, Products, config_size
 
+HIDDEN = ("hidden_size", "d_model", "dim", "n_embd")
+"""What architectures call the width of their layers."""
+INNER = ("intermediate_size", "d_ff", "ffn_dim", "encoder_ffn_dim", "hidden_dim", "n_inner")
+"""What they call the width of their feed-forward parts."""
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 """What architectures call the number of their layers."""
 GATED = (
@@ -123,12 +124,12 @@ def operations_per_token(
     """
     if sizes is None:
         return None
-    hidden, layers = config_size(sizes, HIDDEN), config_size(sizes, LAYERS)
+    hidden, layers = _size(sizes, HIDDEN), _size(sizes, LAYERS)
     if hidden is None or layers is None:
         return None
-    inner = config_size(sizes, INNER) or 4 * hidden
-    products = Products(hidden, inner * 3 // 2 if sizes.get("model_type") in GATED else inner)
-    layer = float(products.flops(np.array(length))) / length
+    inner = _size(sizes, INNER) or 4 * hidden
+    inner = inner * 3 // 2 if sizes.get("model_type") in GATED else inner
+    layer = float(8 * hidden**2 + 4 * hidden * inner + 4 * hidden * length)
     if sizes.get("num_key_value_heads"):  # keys and values are shared by several heads
         layer -= 4 * hidden**2 * (1 - int(sizes["num_key_value_heads"]) / int(sizes["num_attention_heads"]))
     if sizes.get("model_type") == "deberta-v2" and (buckets := int(sizes.get("position_buckets") or 0)) > 0:
@@ -136,3 +137,8 @@ def operations_per_token(
         layer += 2 * 2 * hidden * rows + 2 * 2 * hidden**2 * rows / (batch * length)
     last = 2 * hidden * (vocabulary or sizes.get("vocab_size") or GPT2_VOCABULARY) if head else 0
     return PASSES * (layers * layer + last)
+
+
+def _size(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    """A size in a config, by the first of some names that it has."""
+    return next((value for name in names if isinstance(value := config.get(name), int) and value > 0), None)

@@ -66,9 +66,7 @@ class TokenizerSource:
         return asdict(self)
 
 
-def find_tokenizer(
-    spec: str | int | None, model: ModelSource, text: TrainingText, check_stop: Callable[[], None] = lambda: None
-) -> TokenizerSource:
+def find_tokenizer(spec: str | int | None, model: ModelSource, text: TrainingText) -> TokenizerSource:
     """Find a model's tokenizer, or train one.
 
     Args:
@@ -76,7 +74,7 @@ def find_tokenizer(
             the vocabulary of one to train.
     """
     if isinstance(spec, int):
-        return _trained(spec, text, check_stop)
+        return _trained(spec, text)
     if spec is not None:
         folder = local_folder(f"tokenizer '{spec}'", spec)
         return _in_folder(spec, _from_hub(spec)) if folder is None else _in_folder(folder.name, folder)
@@ -181,13 +179,13 @@ def too_few(size: int) -> str:
     return f"{size} tokens are too few: the 256 bytes, {END} and {PAD} alone are {SMALLEST}; 8000 suits a small model"
 
 
-def _trained(size: int, text: TrainingText, check_stop: Callable[[], None]) -> TokenizerSource:
+def _trained(size: int, text: TrainingText) -> TokenizerSource:
     if size < SMALLEST:
         raise ModelError(f"tokenizer: {too_few(size)}.")
 
     def build(folder: Path) -> None:
         with stage(f"training a tokenizer of {size:,} tokens on the text"):
-            write_json(folder / FACTS, {"vocabulary": _train(size, text, check_stop, folder)})
+            write_json(folder / FACTS, {"vocabulary": _train(size, text, folder)})
 
     def read(folder: Path) -> TokenizerSource:
         facts, _ = (json.loads((folder / name).read_bytes()) for name in (FACTS, "tokenizer.json"))  # both are whole
@@ -195,10 +193,10 @@ def _trained(size: int, text: TrainingText, check_stop: Callable[[], None]) -> T
         name = f"bpe-{reached}" if reached == size else f"bpe-{reached} ({size} asked for)"
         return TokenizerSource(name, _identity(folder), str(folder), reached)
 
-    return cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, read, check_stop)
+    return cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, read)
 
 
-def _train(size: int, text: TrainingText, check_stop: Callable[[], None], folder: Path) -> int:
+def _train(size: int, text: TrainingText, folder: Path) -> int:
     """Train a byte-level BPE as GPT-2's: any text is tokens, and comes back from them."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -216,7 +214,6 @@ def _train(size: int, text: TrainingText, check_stop: Callable[[], None], folder
     def beginning() -> Iterator[list[str]]:
         nonlocal characters
         for documents in text.documents():
-            check_stop()
             characters += sum(map(len, documents))
             yield documents
             if characters >= READ:

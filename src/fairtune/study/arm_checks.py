@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairtune.core.errors import ModelError, nearest, one_of, shown
@@ -19,10 +19,7 @@ from fairtune.settings.learners import LEARNERS, Learner
 from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import LONGEST_NAME, NAME
-from fairtune.study.audit import arm_settings, find_controls
-from fairtune.study.problems import Problem, StudyError
 from fairtune.study.schema import Study
-from fairtune.study.source import Written
 from fairtune.study.study_checks import Fault
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.corpora import is_text
@@ -149,32 +146,3 @@ def _learner_problems(study: Study, arm: str, learner: Learner) -> Iterator[Faul
     if preset is not None:
         begin = f"'{name}' needs a pretrained encoder, and {preset_name(preset)} is trained from scratch"
         yield (), f"{begin}; remove this arm, or choose a pretrained model"
-
-
-def require_controls(study: Study, written: Written, load: Callable[[dict[str, Any]], Study]) -> None:
-    """Refuse to take out the control of an arm that stays, unless the study adds controls itself.
-
-    Args:
-        load: checks the data of a study.
-
-    Raises:
-        StudyError: names the arms.
-    """
-    gone = {name: was for name, (_, was) in written.removed.items() if name not in study.arms}
-    if not gone or study.controls:
-        return
-    try:
-        whole = load({**written.data, "arms": {**written.data["arms"], **gone}})
-    except StudyError:
-        return  # what was taken out was wrong in itself
-    before, after = (find_controls(arm_settings(one), one.compare.to) for one in (whole, study))
-    problems = []
-    for name in gone:
-        if without := [arm for arm in study.arms if before[arm] == name and after[arm] is None]:
-            begin = (
-                f"'{name}' is the control of {one_of(without)}: without it methods and settings cannot be told apart"
-            )
-            them = "that arm" if len(without) == 1 else "those arms"
-            problems.append(Problem(written.removed[name][0], "", f"{begin}; take out {them} too, or keep it"))
-    if problems:
-        raise StudyError(problems)

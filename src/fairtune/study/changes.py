@@ -135,23 +135,19 @@ def apply_override(study: Written, override: str, origin: str | None = None) -> 
         if not isinstance(place, dict | list):
             found = f"{dotted(path)} is {shown(place)}, which has no fields to set"
             raise _wrong(option, f"{found}; replace it: {dotted(path)}={{{following}: {text}}}")
-    last, removed = path[-1], False
-    if path == ("arms",):
-        study.removed.clear()
-        if isinstance(value, list) and isinstance(place.get("arms"), dict):
-            value = _chosen_arms(value, place["arms"], option)
-    elif path[0] == "arms" and len(path) == 2:
-        study.removed.pop(str(last), None)
-        if value is None:
-            if last not in place:
-                message = f"there is no arm '{last}' to remove; arms: {one_of(place)}.{nearest(str(last), place)}"
-                raise _wrong(option, message)
-            study.removed[str(last)], removed = (option, place.pop(last)), True
+    last = path[-1]
     for old in [one for one in study.places if one[: len(path)] == path]:
         del study.places[old]
-    if not removed:
-        place[last] = value
-        study.places[path] = option
+    if len(path) == 2 and path[0] == "arms" and value is None:
+        if last not in place:
+            message = f"there is no arm '{last}' to remove; arms: {one_of(place)}.{nearest(str(last), place)}"
+            raise _wrong(option, message)
+        del place[last]
+        return
+    if path == ("arms",) and isinstance(value, list) and isinstance(place.get("arms"), dict):
+        value = _chosen_arms(value, place["arms"], option)
+    place[last] = value
+    study.places[path] = option
 
 
 def _key(place: Any, part: str, path: Path, option: str) -> str | int:

@@ -31,10 +31,15 @@ from fairtune.study.input_checks import require_samples
 from fairtune.study.schema import Study
 from fairtune.study.trials import Tuned, tuned_study
 from fairtune.tasks import Task, TaskFacts, load_task
-from fairtune.tasks.card.contamination import check_contamination
+from fairtune.tasks.card.contamination import (
+    NONE_SHARED,
+    SharedTexts,
+    check_contamination,
+    shared_documents,
+    shared_texts,
+)
 from fairtune.tasks.card.lengths import COVERAGE, auto_length, heldout_counts, train_counts
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
-from fairtune.tasks.overlap import NONE_SHARED, SharedTexts, find_shared_documents, find_shared_texts
 from fairtune.tasks.text_task import TextTask
 from fairtune.tasks.tokens.counts import Counts
 
@@ -81,9 +86,14 @@ class FullStudy:
     tuned: Tuned | None = None
 
     @property
+    def reference(self) -> str:
+        """The arm that the others are compared to."""
+        return self.study.compare.to
+
+    @property
     def model(self) -> ModelSource:
-        """The model of the arm that the others are compared to; nearly always that of all."""
-        return self.models[self.study.compare.to]
+        """The model of the reference; nearly always that of all arms."""
+        return self.models[self.reference]
 
     def used(self, arm: str) -> int:
         """Training examples that an arm uses."""
@@ -193,7 +203,7 @@ def _classification(study: Study) -> FullStudy:
         examples=dict.fromkeys(study.arms, facts.rows["train"]),
         notes=notes,
         lengths=tuple(reasons),
-        overlap=find_shared_texts(data),
+        overlap=shared_texts(data),
         data=data,
     )
 
@@ -216,7 +226,7 @@ def _text(study: Study) -> FullStudy:
         examples={arm: task.examples(study.settings(arm)) for arm in study.arms},
         lengths=(f"max_length: blocks of {length:,} tokens, {whole}",) if free else (),
         # what is published is divided as published, and is read as little as possible
-        overlap=NONE_SHARED if isinstance(study.task, str) else find_shared_documents(corpus),
+        overlap=NONE_SHARED if isinstance(study.task, str) else shared_documents(corpus),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from fairtune.core.plugin_files import Plugin
+from fairtune.core.plugins import Plugin
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.studies import run_folder
 from fairtune.models.sources import ModelSource

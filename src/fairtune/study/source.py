@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -14,9 +13,6 @@ from fairtune.core.files import read_regular
 from fairtune.study.problems import Problem, StudyError, dotted
 from fairtune.study.shipped_files import given_or_shipped
 from fairtune.study.yaml_tree import MOST_CHARACTERS, Path, YamlProblem, parse_yaml
-
-_UNWRITABLE = re.compile(r"[\x00\ud800-\udfff]")
-"""What no path and no encoding takes."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +23,16 @@ class Written:
         places: where each value stands: a line of the file, or an option.
         label: what messages call it.
         base: where relative paths start.
-        removed: arms that an override took out, each with that option and what it was.
     """
 
     data: dict[str, Any]
     places: dict[Path, str]
     label: str
     base: FilePath
-    removed: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
     def copy(self) -> Written:
         """One that may be changed."""
-        return replace(self, data=plain_copy(self.data), places=dict(self.places), removed=dict(self.removed))
+        return replace(self, data=plain_copy(self.data), places=dict(self.places))
 
     def where(self, path: Path) -> str:
         """Where a value stands, or what it is part of."""
@@ -103,22 +97,6 @@ def plain_copy(value: Any) -> Any:
     if type(value) in (list, tuple):
         return [plain_copy(part) for part in value]
     return value
-
-
-def faults(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """What in the data could not stand in a study file, and where: texts that no file can hold."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            unfit = isinstance(key, str) and _UNWRITABLE.search(key)
-            if unfit:
-                yield path, f"the key {shown(key)} has {unfit[0]!r}, which no file can hold; remove it"
-            else:
-                yield from faults(part, (*path, key))
-    elif isinstance(value, list | tuple):
-        for position, part in enumerate(value):
-            yield from faults(part, (*path, position))
-    elif isinstance(value, str) and (unfit := _UNWRITABLE.search(value)):
-        yield path, f"found {shown(value)}, which has {unfit[0]!r}, which no file can hold; remove it"
 
 
 def absolute_folder(given: Any, base: FilePath) -> str | None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
 from pathlib import Path as FilePath
 from typing import Any
 
 from pydantic import ValidationError
 
-from fairtune.core.plugin_files import plugins_allowed
-from fairtune.core.plugins import load_named
-from fairtune.study.arm_checks import arm_problems, require_controls, written_arm_problems
+from fairtune.core.plugins import load_named, plugins_allowed
+from fairtune.study.arm_checks import arm_problems, written_arm_problems
 from fairtune.study.changes import apply_override, apply_profile, spread_arm_list
 from fairtune.study.input_checks import absences, input_problems
 from fairtune.study.messages import problems_of
-from fairtune.study.problems import MOST_SHOWN, Problem, StudyError
+from fairtune.study.problems import Problem, StudyError
 from fairtune.study.schema import Study
-from fairtune.study.source import StudySource, Written, absolute_folder, expanded, faults, read_source
+from fairtune.study.source import StudySource, Written, absolute_folder, expanded, read_source
 from fairtune.study.study_checks import study_problems
 from fairtune.study.yaml_tree import Path
 
@@ -113,9 +111,7 @@ def _load(
         message = "this is a suite, not a study; `fairtune suite` runs and plans it"
         raise StudyError([Problem(written.where(("suite",)), "", message)])
     take_changes(written, overrides, profile)
-    study = _validated(written, written.data, look)
-    require_controls(study, written, lambda data: _validated(written, data))
-    return study
+    return _validated(written, look)
 
 
 def load_plugins(source: StudySource) -> None:
@@ -136,13 +132,8 @@ def _read_names(written: Written) -> None:
     spread_arm_list(written)
 
 
-def _validated(written: Written, data: dict[str, Any], look: Sequence[Look] = ()) -> Study:
-    try:
-        unfit = [written.problem(path, message) for path, message in islice(faults(data), MOST_SHOWN)]
-    except RecursionError:
-        unfit = [Problem(written.label, "", "nested too deeply, perhaps in itself")]
-    if unfit:
-        raise StudyError(unfit)
+def _validated(written: Written, look: Sequence[Look]) -> Study:
+    data = written.data
     problems, found = [], list(written_arm_problems(data))
     try:
         study = Study.model_validate(data)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError
 
 from fairtune.core.errors import FairtuneError, nearest, one_of
-from fairtune.core.plugin_files import ConsentNeeded
+from fairtune.core.plugins import ConsentNeeded
 from fairtune.models.presets import parse_preset, preset_name
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.model import Model, PresetModel
@@ -23,9 +23,9 @@ from fairtune.settings.values import LONGEST_NAME, LONGEST_TEXT, Name, Place, Se
 from fairtune.study.allowed import ruled_by
 from fairtune.study.changes import apply_profile
 from fairtune.study.messages import problems_of
-from fairtune.study.problems import MOST_SHOWN, Problem, StudyError, dotted
+from fairtune.study.problems import Problem, StudyError, dotted
 from fairtune.study.schema import MOST_PROFILES, Study, TaskName, study_json_schema
-from fairtune.study.source import StudySource, Written, expanded, faults, plain_copy, read_source
+from fairtune.study.source import StudySource, Written, expanded, plain_copy, read_source
 from fairtune.study.study_file import check_file, find_absences, load_study, take_changes
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.definitions import ALIASES
@@ -201,9 +201,6 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
 def _validated(written: Written) -> SuiteFile:
     """The suite's own fields; where it is one study over tasks and models, other fields are that study's."""
     data = written.data
-    problems = [written.problem(path, message) for path, message in faults(data)][:MOST_SHOWN]
-    if problems:
-        raise StudyError(problems)
     inline = "studies" not in data and data.get("study") is None and ("tasks" in data or "models" in data)
     try:
         suite = SuiteFile.model_validate({name: data[name] for name in data if name in OWN_FIELDS or not inline})

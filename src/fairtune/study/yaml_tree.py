@@ -7,6 +7,7 @@ aliases are copies.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,14 +20,6 @@ MOST_VALUES = 20_000
 """Aliases and merged keys spelt out, so that a few lines cannot stand for any number of values."""
 MOST_CHARACTERS = 1_000_000
 MOST_LEVELS = 50
-
-
-@dataclass
-class Tree:
-    """Plain data, and the line on which each value stands."""
-
-    data: Any
-    lines: dict[Path, int] = field(default_factory=dict)
 
 
 class YamlProblem(Exception):  # noqa: N818 - turned into a StudyError by the reader
@@ -59,6 +52,12 @@ for _type, _pattern, _first in (
     ("merge", r"<<", "<"),
 ):
     _Loader.add_implicit_resolver(_type, re.compile(f"(?:{_pattern})$"), list(_first))
+_VALUES: dict[str, Callable[[str], Any]] = {
+    "bool": lambda text: text.lower() == "true",
+    "null": lambda _: None,
+    "int": int,
+    "float": lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
+}
 
 
 def parse_yaml(text: str) -> Tree:
@@ -71,9 +70,9 @@ def parse_yaml(text: str) -> Tree:
         raise YamlProblem(1, f"a text of {len(text):,} characters; at most {MOST_CHARACTERS:,} are read")
     try:
         loader = _Loader(text)
-        node = loader.get_single_node()
-        lines: dict[Path, int] = {}
-        return Tree(None if node is None else _Builder(lines).build(node, ()), lines)
+        node, tree = loader.get_single_node(), Tree()
+        if node is not None:
+            tree.data = tree.build(node, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise YamlProblem(mark.line + 1 if mark else 1, error.problem or str(error)) from None
@@ -84,49 +83,50 @@ def parse_yaml(text: str) -> Tree:
         raise YamlProblem(1, f"nested too deeply: more than {MOST_LEVELS} levels") from None
     except (ValueError, OverflowError):  # PyYAML reads the numbers of escapes and directives with int() and chr()
         raise YamlProblem(loader.line + 1, "an escape or a directive with a number that means nothing") from None
+    return tree
 
 
 @dataclass
-class _Builder:
-    """Plain data out of nodes; the limits are counted as it goes."""
+class Tree:
+    """Plain data, and the line on which each value stands; the limits are counted while it is built."""
 
-    lines: dict[Path, int]
+    data: Any = None
+    lines: dict[Path, int] = field(default_factory=dict)
     values: int = 0
 
     def build(self, node: Any, path: Path) -> Any:
         self._count(node, len(path))
         self.lines[path] = _line(node)
-        if isinstance(node, yaml.MappingNode):
-            entries = self._entries(node, len(path))
-            data = {key: self.build(value, (*path, key)) for key, (_, value) in entries.items()}
-            self.lines |= {(*path, key): _line(key_node) for key, (key_node, _) in entries.items()}
-            return data
         if isinstance(node, yaml.SequenceNode):
             return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
-        return _scalar(node)
+        if not isinstance(node, yaml.MappingNode):
+            return _VALUES.get(node.tag, str)(node.value)
+        data = {}
+        for key, (key_node, value) in self._entries(node, len(path)).items():
+            data[key] = self.build(value, (*path, key))
+            self.lines[*path, key] = _line(key_node)
+        return data
 
     def _entries(self, node: Any, level: int) -> dict[str, tuple[Any, Any]]:
         """The entries of a mapping, by key, after those that it merges; its own win, then those of what is listed first."""
-        self._count(node, level)
-        own: dict[str, tuple[Any, Any]] = {}
-        merged: dict[str, tuple[Any, Any]] = {}
-        for key_node, value_node in node.value:
-            line, key = _line(key_node), key_node.value
+        own, merged = dict[str, tuple[Any, Any]](), dict[str, tuple[Any, Any]]()
+        for key_node, value in node.value:
+            key = key_node.value
             if key_node.tag == "merge":
-                sources = value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
-                for source in reversed(sources):
+                for source in reversed(value.value if isinstance(value, yaml.SequenceNode) else [value]):
                     if not isinstance(source, yaml.MappingNode):
                         raise YamlProblem(_line(source), "expected a mapping, or a list of mappings, for merging")
+                    self._count(source, level + 1)
                     merged |= self._entries(source, level + 1)
-                self.values += len(merged)
             elif not isinstance(key_node, yaml.ScalarNode):
-                raise YamlProblem(line, "a key must be a plain text")
+                raise YamlProblem(_line(key_node), "a key must be a plain text")
             elif key in own:
                 first = _line(own[key][0])
-                raise YamlProblem(line, f"{shown(key)} is given twice, first on line {first}; rename or remove one")
+                message = f"{shown(key)} is given twice, first on line {first}; rename or remove one"
+                raise YamlProblem(_line(key_node), message)
             else:
-                own[key] = (key_node, value_node)
-        return {**merged, **own}
+                own[key] = (key_node, value)
+        return merged | own
 
     def _count(self, node: Any, level: int) -> None:
         self.values += 1
@@ -139,14 +139,3 @@ class _Builder:
 
 def _line(node: Any) -> int:
     return int(node.start_mark.line) + 1
-
-
-def _scalar(node: Any) -> Any:
-    text = node.value
-    if node.tag == "bool":
-        return text.lower() == "true"
-    if node.tag == "int":
-        return int(text)
-    if node.tag == "float":
-        return float(re.sub(r"\.(inf|nan)", r"\1", text.lower()))
-    return None if node.tag == "null" else text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairtune.core.errors import DataError, FairtuneError, one_of
+from fairtune.core.errors import DataError, FairtuneError
 from fairtune.core.plugins import discover, note
 from fairtune.settings.file_task import FileTask
-from fairtune.settings.metrics import METRICS
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.tasks.definitions import ALIASES, CATALOGUE, TEXTS
 from fairtune.tasks.file_tasks import SplitFile, load_split_files
@@ -102,8 +100,6 @@ def register_task(
     Raises:
         ValueError, TypeError: what is wrong with the declaration.
     """
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-        raise ValueError(f"task name {name!r}: use lower-case letters, digits, - and _")
     if name in _registered or name in OWN:
         where = "is registered twice" if name in _registered else "is in fairtune's own catalogue; choose another name"
         raise ValueError(f"task {name!r} {where}")
@@ -123,17 +119,8 @@ def register_task(
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "task"
         raise ValueError(f"task {name!r}: {place}: {first['msg'].removeprefix('Value error, ')}") from None
-    if spec.labels and not (known := METRICS[metric]).fits(len(spec.labels)):
-        raise ValueError(
-            f"task {name!r}: metric {metric} is for {known.classes} and labels has {len(spec.labels)}; use {known.instead}"
-        )
     note("task", name, getattr(train, "__module__", None) or "", lambda: _registered.pop(name, None))
     _registered[name] = RegisteredTask(name, about.strip(), licence.strip(), spec, given)
-
-
-def unregister_task(name: str) -> None:
-    """Take a registered task out again, as tests of a plug-in do."""
-    del _registered[name]
 
 
 def load_registered(task: RegisteredTask) -> Task:
@@ -170,32 +157,19 @@ def _checked_source(name: str, split: str, one: Path | str | GiveRows, kind: str
 
 
 def _write_rows(task: RegisteredTask, split: str, give: GiveRows, file: Path) -> None:
-    """What a function gives, in a file like any other, so that it is checked, split and fingerprinted like any other."""
-    where, spec, number = f"task '{task.name}', {split} rows", task.spec, 0
+    """The columns that count of what a function gives, in a file that is checked, split and fingerprinted like any other."""
+    columns, kinds, number = [*task.spec.text, task.spec.label], task.spec.kinds, 1
     with file.open("w", encoding="utf-8") as handle:
         try:
-            for number, row in enumerate(give(), start=1):
-                handle.write(json.dumps(_row(f"{where}: row {number}", spec, row)) + "\n")
+            for row in give():
+                some = [*columns, kinds] if kinds and kinds in row else columns
+                handle.write(json.dumps({column: row[column] for column in some}) + "\n")
+                number += 1
         except FairtuneError:
             raise
         except Exception as error:  # somebody else's code
             reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
             raise DataError(
-                f"{where} cannot be had: {task.called(split)} failed after row {number} ({type(error).__name__}: {reason})."
+                f"task '{task.name}', {split} rows cannot be had: {task.called(split)} failed at row {number} "
+                f"({type(error).__name__}: {reason}). A row is a mapping from column to text or number."
             ) from error
-
-
-def _row(where: str, spec: FileTask, row: object) -> dict[str, Any]:
-    """The columns that count."""
-    if not isinstance(row, Mapping):
-        raise DataError(f"{where} is {str(row)[:60]!r}; a row is a mapping from column to value.")
-    if lacking := [column for column in (*spec.text, spec.label) if column not in row]:
-        raise DataError(f"{where}: no column '{lacking[0]}'; columns: {one_of(map(str, row))}.")
-    found = {
-        column: row[column] for column in (*spec.text, spec.label, spec.kinds) if column is not None and column in row
-    }
-    if wrong := [column for column, value in found.items() if not isinstance(value, str | int | float | None)]:
-        raise DataError(
-            f"{where}: column '{wrong[0]}' holds what is neither text nor number: {str(row[wrong[0]])[:60]}."
-        )
-    return found

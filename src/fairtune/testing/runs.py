@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import Stopped
-from fairtune.core.plugin_files import find_plugin
-from fairtune.core.plugins import load_plugin
+from fairtune.core.plugins import find_plugin, load_plugin
 from fairtune.study.plan import make_plan
 from fairtune.study.run_spec import RunSpec
 from fairtune.study.study_file import load_study

@@ -9,12 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.cli.command import (
-    AsJson,
-    console,
-    print_json,
-    report_errors,
-)
+from fairtune.cli.command import AsJson, console, print_json, report_errors
 from fairtune.core.cache import AREAS, VARIABLE, cache_folder, clear, contents
 from fairtune.core.numbers import size_text
 
@@ -30,24 +25,22 @@ def cache(clear_it: Clear = False, as_json: AsJson = False) -> None:
         if as_json:
             print_json({"cache": str(folder), "removed": asdict(gone)})
             return
-        left = f" {gone.busy} being built by another process stayed." if gone.busy else ""
         console().print(
-            Text(f"{folder}: {gone.entries:,} entries removed, {size_text(gone.size)} freed.{left}"), soft_wrap=True
+            Text(f"{folder}: {gone.entries:,} entries removed, {size_text(gone.size)} freed."), soft_wrap=True
         )
         return
     areas = contents()
     if as_json:
-        print_json({"cache": str(folder), "kinds": {area.name: asdict(area) for area in areas}})
+        print_json({"cache": str(folder), "kinds": {name: asdict(area) for name, area in areas.items()}})
         return
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("kind", style="cyan", no_wrap=True)
     table.add_column("entries", justify="right")
     table.add_column("size", justify="right")
     table.add_column("what")
-    for area in areas:
-        unfinished = f" ({area.unfinished} unfinished)" if area.unfinished else ""
-        table.add_row(area.name, f"{area.entries:,}", size_text(area.size), Text(AREAS[area.name] + unfinished))
-    total = size_text(sum(area.size for area in areas))
+    for name, area in areas.items():
+        table.add_row(name, f"{area.entries:,}", size_text(area.size), AREAS[name])
+    total = size_text(sum(area.size for area in areas.values()))
     console().print(Text(f"{folder}: {total if areas else 'empty'}"), soft_wrap=True)
     if areas:
         console().print(table)

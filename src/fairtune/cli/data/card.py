@@ -6,12 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fairtune.cli.command import (
-    AsJson,
-    console,
-    print_json,
-    report_errors,
-)
+from fairtune.cli.command import AsJson, console, print_json, report_errors
 from fairtune.cli.options import read_task
 from fairtune.monitor.stage_view import show_stages
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
-from fairtune.cli.command import (
-    AsJson,
-    console,
-    print_json,
-    report_errors,
-)
+from fairtune.cli.command import AsJson, console, print_json, report_errors
 from fairtune.cli.options import read_task
 from fairtune.core.console import Console
 from fairtune.core.errors import DataError, one_of
@@ -20,9 +20,22 @@ from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.monitor.stage_view import show_stages
 from fairtune.tasks import load_task
-from fairtune.tasks.card.lengths import COVERAGE, check_coverage, measure_lengths
+from fairtune.tasks.card.lengths import (
+    BATCH_SIZE,
+    CHOICES,
+    COVERAGE,
+    PERCENTILES,
+    REFERENCE,
+    Lengths,
+    auto_length,
+    measure_lengths,
+)
 
 PICTURES = (".png", ".svg")
+ROWS, BAR = 16, 46
+"""Most rows of the histogram, and columns of its longest bar."""
+MUCH = 1.5
+"""Held-out examples that are truncated so many times as often are mentioned."""
 TaskName = Annotated[
     str,
     typer.Argument(
@@ -56,9 +69,12 @@ def lengths(
 
     The smallest length that covers 95 % of the training examples is what `max_length: auto` takes in a study.
     """
-    check_coverage(coverage)
-    if output is not None:
-        _check_picture(output)
+    if not 0 < coverage <= 1:
+        raise DataError(f"coverage: found {coverage:g}; allowed: a share above 0 and up to 1, such as {COVERAGE:g}.")
+    if output is not None and output.suffix.lower() not in PICTURES:
+        raise DataError(
+            f"-o {output}: found '{output.suffix or output.name}'; name the picture with one of {one_of(PICTURES)}."
+        )
     source, chosen = find_model(model), read_task(task, "TASK")
     with Console(stderr=True).status("Counting tokens; the next time they are known ..."):
         data, source = load_task(chosen), source.fetched()
@@ -72,20 +88,112 @@ def lengths(
     if as_json:
         print_json({**found.as_json(), "picture": None if output is None else str(output)})
         return
-    from fairtune.cli.data.length_view import length_view
-
     console().print(length_view(found))
     if output is not None:
         console().print(f"\nPicture: {output}", soft_wrap=True)
 
 
-def _check_picture(file: Path) -> None:
-    """Refuse a place that cannot be drawn to, before any work is done."""
-    if file.suffix.lower() not in PICTURES:
-        raise DataError(
-            f"-o {file}: found '{file.suffix or file.name}'; name the picture with one of {one_of(PICTURES)}."
+def length_view(found: Lengths) -> Group:
+    """The answer in the terminal; fits in 100 columns."""
+    named = ((found.task, "bold"), " with ", (found.model, "bold"))
+    parts: list[RenderableType] = [
+        Text.assemble(*named, ": tokens per example, special tokens included"),
+        "",
+        _percentiles(found),
+        "",
+        Text("Training examples by length", style="bold"),
+        _histogram(found),
+        "",
+        Text("What each max_length cuts and costs", style="bold"),
+        _choices(found),
+        "",
+        *(Text(line) for line in _sentences(found)),
+    ]
+    return Group(*parts)
+
+
+def percent(share: float, digits: int | None = None) -> str:
+    """A share in words; one that is not quite none or all is never shown as that."""
+    if digits is None:
+        return f"{100 * share:.6g} %"
+    least = 10.0**-digits
+    if share > 0 and 100 * share < least / 2:
+        return f"< {least:.{digits}f} %"
+    if share < 1 and 100 * share > 100 - least / 2:
+        return f"> {100 - least:.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
+
+
+def _sentences(found: Lengths) -> list[str]:
+    """What to do, and how to read the costs."""
+    share, most = percent(found.coverage), found.positions
+    auto = auto_length(found.train, most)
+    if most is not None and found.covering > most:
+        covered = percent(1 - found.train.cut(most), 1)
+        advice = f"{found.covering:,} tokens would cover {share}; the model takes {most}, which cover {covered}."
+    else:
+        advice = f"{found.covering:,} tokens cover {share} of the training examples."
+    lines = [f"{advice} `max_length: auto` takes {auto}."]
+    ours, theirs = found.train.cut(auto), found.heldout.cut(auto)
+    if theirs > MUCH * max(ours, 1 - COVERAGE):
+        lines.append(
+            f"Caution: validation and test are longer than training; {auto} tokens truncate {percent(theirs, 1)} of them "
+            f"(training {percent(ours, 1)}). {found.heldout.covering(COVERAGE):,} tokens cover {percent(COVERAGE)} of them."
         )
-    if file.is_dir():
-        raise DataError(f"-o {file}: that is a folder; name a file.")
-    if not file.parent.is_dir():
-        raise DataError(f"-o {file}: there is no folder {file.parent}; make it first.")
+    lines.append(
+        f"The cost is an epoch's tokens, padding included, in batches of {BATCH_SIZE} with similar lengths, which is how fairtune "
+        f"trains; with max_length {REFERENCE} it is 1."
+    )
+    return lines
+
+
+def _table(*heads: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False, show_edge=False)
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    return table
+
+
+def _percentiles(found: Lengths) -> Table:
+    table = _table("split", "examples", *(f"{share} %" for share in PERCENTILES), "longest")
+    table.columns[0].justify, table.columns[0].style = "left", "cyan"
+    for name, counts in (("training", found.train), ("validation and test", found.heldout)):
+        number = f"{counts.n:,} of {counts.rows:,}" if counts.sampled else f"{counts.n:,}"
+        lengths = [f"{counts.covering(share / 100):,}" for share in PERCENTILES]
+        table.add_row(name, number, *lengths, f"{counts.longest:,}")
+    return table
+
+
+def _histogram(found: Lengths) -> Table:
+    """Bins of equal width; the last holds all that are far longer."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True, min_width=9)
+    table.add_column(no_wrap=True, style="blue")
+    table.add_column(no_wrap=True)
+    width = -(-max(1, found.train.covering(0.99)) // ROWS)
+    bins = np.bincount(np.minimum(np.maximum(found.train.lengths - 1, 0) // width, ROWS))
+    marks = {length: str(length) for length in CHOICES}
+    marks[found.covering] = f"{found.covering} covers {percent(found.coverage)}"
+    for place in range(int(np.flatnonzero(bins)[0]), len(bins)):
+        first, last, count = place * width + 1, (place + 1) * width, int(bins[place])
+        is_open = place == ROWS and found.train.longest > last
+        label = f"{first:,} +" if is_open else f"{first:,}" if first == last else f"{first:,} - {last:,}"
+        here = [text for length, text in sorted(marks.items()) if first <= length <= last and not is_open]
+        facts = Text.assemble((f"{count:,}", "dim"), (f"  ◂ {', '.join(here)}" if here else "", "bold"))
+        table.add_row(label, "█" * round(BAR * count / bins.max()) or "▏" * bool(count), facts)
+    return table
+
+
+def _choices(found: Lengths) -> Table:
+    table = _table(
+        "\nmax_length", "truncated\ntraining", "truncated\nheld out", "tokens\nlost", "tokens\nan example", "\ncost"
+    )
+    for choice in found.choices:
+        shares = [percent(share, 1) for share in (choice.truncated, choice.heldout_truncated, choice.lost)]
+        style = "bold" if choice.max_length == found.covering else None
+        table.add_row(
+            f"{choice.max_length:,}", *shares, f"{choice.mean_tokens:,.1f}", f"{choice.cost:.2f} ×", style=style
+        )
+    for length in found.beyond:
+        table.add_row(str(length), "beyond the model", style="dim")
+    return table

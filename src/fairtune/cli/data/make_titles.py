@@ -9,12 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fairtune.cli.command import (
-    AsJson,
-    console,
-    print_json,
-    report_errors,
-)
+from fairtune.cli.command import AsJson, console, print_json, report_errors
 from fairtune.core.errors import DataError
 from fairtune.core.printable import clip, printable
 from fairtune.tasks.titles import KINDS, MadeTitle, make_titles, read_titles

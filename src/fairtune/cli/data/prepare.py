@@ -57,7 +57,7 @@ def prepare(
         return
     size = size_text(sum(step.size for step in steps))
     console().print(Text(f"  from {source}"), soft_wrap=True)
-    console().print(Text(f"  in {cache_folder()}, {size} for this study"), soft_wrap=True)
+    console().print(Text(f"  in {cache_folder()}, {size} new"), soft_wrap=True)
     console().print("Ready." if made else "Everything was there already.")
 
 

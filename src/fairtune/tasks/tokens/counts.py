@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,13 +63,11 @@ class Counts:
         return np.minimum(self.lengths, length)
 
 
-def count_tokens(
-    split: Split, tokenizer: Any, most: int = SAMPLE, check_stop: Callable[[], None] = lambda: None
-) -> Counts:
+def count_tokens(split: Split, tokenizer: Any, most: int = SAMPLE) -> Counts:
     """Counts of a split, of a fixed sample where it has more than `most` examples."""
     texts, found = fixed_sample(split, most).texts, []
     with stage("counting tokens of texts", len(texts)) as advance:
-        for piece in tokenize(texts, tokenizer, check_stop=check_stop):
+        for piece in tokenize(texts, tokenizer):
             found.append(piece.lengths)
             advance(len(piece.lengths))
     return Counts(np.sort(np.concatenate(found)), len(split))

@@ -61,19 +61,15 @@ class TokenizerFolder:
         return [*versions, *(f"{file.name} {content_hash(file)}" for file in files)]
 
 
-def tokenize(
-    texts: Sequence[Texts], tokenizer: Any, max_length: int | None = None, check_stop: Callable[[], None] = lambda: None
-) -> Iterator[Piece]:
+def tokenize(texts: Sequence[Texts], tokenizer: Any, max_length: int | None = None) -> Iterator[Piece]:
     """Examples as tokens, in pieces.
 
     Args:
         tokenizer: of transformers.
         max_length: longer examples are cut, pairs longest first; None cuts nothing.
-        check_stop: called before each piece, so that a long job can be stopped.
     """
     encode = encoder(tokenizer, max_length, pair=len(texts) > 0 and len(texts[0]) == 2)
     for start in range(0, len(texts), BATCH):
-        check_stop()
         yield encode([list(column) for column in zip(*texts[start : start + BATCH], strict=True)])
 
 
