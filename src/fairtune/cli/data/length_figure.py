@@ -10,7 +10,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from fairtune.cli.data.lengths import share_text
 from fairtune.core.errors import DataError
 from fairtune.core.files import write_atomically
 from fairtune.core.numbers import as_percent
@@ -59,7 +58,7 @@ def _draw(axes: Axes, lengths: Lengths) -> None:
         axes.annotate(cut, (length, 102), ha="center", fontsize=8, annotation_clip=False)
     share = 100 * lengths.coverage
     axes.plot([low, lengths.covering, lengths.covering], [share, share, 0], color=VERMILION, linewidth=1.4, zorder=3)
-    text = f"{lengths.covering:,} tokens cover {share_text(lengths.coverage)}"
+    text = f"{lengths.covering:,} tokens cover {100 * lengths.coverage:.6g} %"
     axes.annotate(text, (low, share), (5, -4), textcoords="offset points", va="top", color=VERMILION, fontweight="bold")
     axes.set_xscale("log", base=2)
     axes.set_xlim(low, high)
