@@ -126,7 +126,7 @@ def test_json_has_every_task_with_the_same_facts() -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("ssst2", "Did you mean 'sst2'"), ("XNLI/de", "Did you mean 'xnli/de'"), ("xnli/xx", "has no such language")],
+    [("ssst2", "Did you mean 'sst2'"), ("XNLI/de", "Did you mean 'xnli/de'"), ("xnli/xx", "write `xnli/<language>`")],
 )
 def test_an_unknown_name_gets_the_nearest(name: str, words: str) -> None:
     answer = call(name)

@@ -61,7 +61,7 @@ def test_what_stands_beside_it_changes_the_plan_and_no_run() -> None:
         ({**BASE, "compare": {"target_loss": 0.5}}, "compare.target_loss", "this is for language models; use target"),
         ({**TEXT, "compare": {"target": 0.5}}, "compare.target", "this is for tasks that classify; use target_loss"),
         ({**BASE, "compare": {"also": ["log_los"]}}, "compare.also", "Did you mean 'log_loss'"),
-        ({**BASE, "compare": {"also": ["brier", "brier"]}}, "compare.also", "each once"),
+        ({**BASE, "compare": {"also": ["brier", "brier"]}}, "compare.also", "a list of different entries"),
         ({**TEXT, "compare": {"threshold": "validation"}}, "compare.threshold", "a language model draws no line between classes"),
         ({**BASE, "compare": {"threshold": "best"}}, "compare.threshold", "found 'best'; allowed: half or validation"),
         (

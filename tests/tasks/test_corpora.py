@@ -160,8 +160,6 @@ def test_bad_sources_are_reported(tmp_path: Path) -> None:
         load(write(tmp_path / "b.txt", PARAGRAPHS), holdout={"validation": 0.5, "test": 0.5})
     with pytest.raises(DataError, match=r"task 'tinystory': not among .* Did you mean 'tinystories'"):
         load_corpus("tinystory")
-    with pytest.raises(DataError, match="its kind is classify"):
-        load_corpus(FileTask(train="a.csv"))
 
 
 def mirrored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, **splits: list[str]) -> Corpus:

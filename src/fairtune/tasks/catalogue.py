@@ -58,11 +58,7 @@ def _load(spec: str | FileTask | Mapping[str, Any], called: str = "task") -> Tas
 
 
 def _is_text(name: str) -> str:
-    return (
-        f"task '{name}' is text for language models and has no labels, so that nothing can be classified with it; "
-        "name it as the `task` of a study of language models. Tasks that classify: "
-        f"{one_of(_families())}."
-    )
+    return f"task '{name}' is text for language models and has no labels. Tasks that classify: {one_of(_families())}."
 
 
 def _trained_on(task: Task, other: Task) -> Task:
@@ -85,15 +81,10 @@ def _trained_on(task: Task, other: Task) -> Task:
 def unknown(name: str) -> str:
     """What to say of a name that is not in the catalogue; the many languages of a task go by one name."""
     known = [*task_names(), *ALIASES, *corpus_names()]
-    family, _, rest = name.lower().partition("/")
-    if family == "xnli" and name.lower() not in known:
-        language, _, variant = rest.partition("/")
-        what = "has no such language" if language not in ("", *LANGUAGES) else "needs a language"
-        if language in LANGUAGES:
-            what = f"has no '{variant}' of {language}"
+    if name.lower().partition("/")[0] == "xnli" and name.lower() not in known:
         return (
-            f"'xnli' {what}; write `xnli/<language>` with one of {one_of(LANGUAGES)}, or `xnli/<language>/{TRANSLATED}` with "
-            "any of them but en, which needs no translation."
+            f"write `xnli/<language>` with one of {one_of(LANGUAGES)}, or `xnli/<language>/{TRANSLATED}` with any of them but en, "
+            "which needs no translation."
         )
     return (
         f"not in the catalogue; known: {one_of(_families())}; text for language models: "
