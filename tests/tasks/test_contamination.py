@@ -122,7 +122,7 @@ def test_known_cases_name_tasks_that_exist() -> None:
 def package_hashes(source: str, folder: Path) -> Any:
     file = package_file(REVIEWS)
     rows = read_rows(file, ["text", "source"], "label", folder / source).where_equal("source", source)
-    return exact_and_normal((text,) for batch in rows.batches(["text"]) for (text,) in batch)[1]
+    return exact_and_normal([[text for batch in rows.batches(["text"]) for (text,) in batch]])[1]
 
 
 def test_the_movie_reviews_hold_most_of_sst2(tmp_path: Path) -> None:

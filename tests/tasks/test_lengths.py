@@ -18,13 +18,14 @@ from fairtune.tasks import load_task
 from fairtune.tasks.card.lengths import (
     BATCH_SIZE,
     COVERAGE,
+    Counts,
     Lengths,
     auto_length,
     measure_lengths,
     padded_tokens,
+    token_counts,
 )
 from fairtune.tasks.task import Split, Task
-from fairtune.tasks.tokens.counts import Counts, token_counts
 from fairtune.tasks.tokens.encoded_splits import training_batches
 
 
@@ -141,7 +142,7 @@ def test_counted_once_for_each_tokenizer_and_split(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
-    from fairtune.tasks.tokens import counts as module
+    from fairtune.tasks.card import lengths as module
 
     real = module.tokenize
 

@@ -11,8 +11,8 @@ import pytest
 
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer, tokenizer_folder
+from fairtune.tasks.card.lengths import token_counts
 from fairtune.tasks.task import Split
-from fairtune.tasks.tokens.counts import token_counts
 from fairtune.tasks.tokens.encoded_splits import Encoded, collate, encode
 
 WORDS = ["unfortunately", "the", "film", "isn't", "good,", "but", "beautifully", "shot", "ünïcode", "3.14", "[SEP]"]

@@ -27,12 +27,11 @@ from fairtune.study.study_checks import Fault
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks import Task
 from fairtune.tasks.catalogue import task_names, unknown
-from fairtune.tasks.class_samples import require_per_class
 from fairtune.tasks.corpora import corpus_names
 from fairtune.tasks.definitions import ALIASES, CATALOGUE, TITLES
 from fairtune.tasks.descriptions import descriptions
 from fairtune.tasks.published import is_kept
-from fairtune.tasks.splits import fixed_sample
+from fairtune.tasks.splits import fixed_sample, require_per_class
 
 
 def input_problems(data: Mapping[str, Any], base: FilePath) -> Iterator[Fault]:
