@@ -55,9 +55,8 @@ from fairtune.settings.score_metrics import ScoredExamples
 from fairtune.settings.values import AUTO
 from fairtune.study.problems import Problem
 from fairtune.study.training_cautions import language_caution, setting_cautions
-from fairtune.tasks.card.lengths import auto_length
+from fairtune.tasks.card.lengths import auto_length, count_tokens
 from fairtune.tasks.task import Split
-from fairtune.tasks.tokens.counts import count_tokens
 from fairtune.tasks.tokens.encoded_splits import Encoded, encode
 from fairtune.training.classification import Classification, TrainingTexts, to_device
 from fairtune.training.device import make_accelerator

@@ -38,10 +38,9 @@ from fairtune.tasks.card.contamination import (
     shared_documents,
     shared_texts,
 )
-from fairtune.tasks.card.lengths import COVERAGE, auto_length, heldout_counts, train_counts
+from fairtune.tasks.card.lengths import COVERAGE, Counts, auto_length, heldout_counts, train_counts
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
 from fairtune.tasks.text_task import TextTask
-from fairtune.tasks.tokens.counts import Counts
 
 FEWEST_FOR_PAIRS = 2
 MOST_TOKENS = 1024

@@ -14,8 +14,7 @@ from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.file_tasks import load_file_task
 from fairtune.tasks.published import load_published
 from fairtune.tasks.registry import load_registered, registered_tasks
-from fairtune.tasks.task import Task
-from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.task import Task, prepared
 from fairtune.tasks.titles.task import titles
 
 

@@ -21,8 +21,7 @@ import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.ledger.data_card import Removal
-from fairtune.tasks.task import Labels, Task
-from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.task import Labels, Task, prepared
 from fairtune.tasks.text_hashes import Hashes
 
 Mask = npt.NDArray[np.bool_]
