@@ -15,6 +15,7 @@ import pytest
 from fairtune.core import cache
 from fairtune.core.cache import cached, cached_json, content_hash, key_of
 from fairtune.core.errors import DataError
+from fairtune.core.stages import stoppable
 
 KEY, OTHER = "0" * 32, "1" * 32
 
@@ -131,8 +132,8 @@ def test_waiting_for_another_process_can_be_stopped() -> None:
     def stop() -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        cached("tasks", KEY, Builder(), read, check_stop=stop)
+    with pytest.raises(KeyboardInterrupt), stoppable(stop):
+        cached("tasks", KEY, Builder(), read)
     process.kill()
     process.communicate()
 

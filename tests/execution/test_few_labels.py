@@ -10,7 +10,7 @@ from fairtune.ledger.events import EventLog
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 from fairtune.tasks import load_task
-from fairtune.tasks.class_samples import class_sample
+from fairtune.tasks.splits import class_sample
 from fairtune.testing.runs import KILLED
 from fairtune.training.classification import Classification
 from tests.execution.conftest import ToyStudy, digests, perform_apart, perform_here

@@ -127,7 +127,7 @@ def test_what_is_neither_a_length_nor_auto_is_refused(source: dict[str, Any], va
 
 def test_help_and_schema_say_it() -> None:
     docs = {doc.path: doc for doc in field_docs()}
-    assert docs["train.max_length"].allowed == "a whole number of at least 4, or `auto`"
+    assert docs["train.max_length"].allowed == "a whole number from 4 to 1,000,000, or `auto`"
     assert docs["train.max_length"].default == "128"
     assert "fairtune data lengths" in docs["train.max_length"].help
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairtune.study.field_examples import EXAMPLES
-from fairtune.study.fields import field_docs, method_names
+from fairtune.study.fields import EXAMPLES, field_docs, method_names
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml

@@ -61,7 +61,7 @@ def test_what_stands_beside_it_changes_the_plan_and_no_run() -> None:
         ({**BASE, "compare": {"target_loss": 0.5}}, "compare.target_loss", "this is for language models; use target"),
         ({**TEXT, "compare": {"target": 0.5}}, "compare.target", "this is for tasks that classify; use target_loss"),
         ({**BASE, "compare": {"also": ["log_los"]}}, "compare.also", "Did you mean 'log_loss'"),
-        ({**BASE, "compare": {"also": ["brier", "brier"]}}, "compare.also", "each once"),
+        ({**BASE, "compare": {"also": ["brier", "brier"]}}, "compare.also", "a list of different entries"),
         ({**TEXT, "compare": {"threshold": "validation"}}, "compare.threshold", "a language model draws no line between classes"),
         ({**BASE, "compare": {"threshold": "best"}}, "compare.threshold", "found 'best'; allowed: half or validation"),
         (
@@ -110,7 +110,9 @@ def test_what_the_classes_do_not_allow_is_refused_when_planned(
 def test_a_split_of_one_class_has_no_ranking(tmp_path: Path, metric: str, split: str) -> None:
     files = {name: csv(tmp_path, f"{name}.csv", "a" if name == split else "ab", 20) for name in ("validation", "test")}
     task = {"train": csv(tmp_path, "train.csv", "ab", 40), **files}
-    words = rf"task.metric: {metric} says how well classes are ranked, and the {split} split of task 'files' has one class only"
+    words = (
+        rf"task.metric: {metric} says how well classes are ranked, .* {split} split of task 'files' has one class only"
+    )
     with pytest.raises(FairtuneError, match=rf"{words} \('a', n = 20\)"):
         plan_of(task={**task, "metric": metric})
     if split == "test":

@@ -70,10 +70,10 @@ def test_a_training_setting_beyond_reason_is_reported_with_its_limit(
 @pytest.mark.parametrize(
     ("seeds", "words"),
     [
-        ([2**63], "each from 0 to 4,294,967,295"),
+        ([2**63], "from 0 to 4,294,967,295"),
         ([LARGEST_SEED + 1], " 4,294,967,295"),
         (10**9, "from 1 to 1,000"),
-        (list(range(1001)), "a list of at most 1,000 different whole numbers"),
+        (list(range(1001)), "a list of at most 1,000 different entries"),
     ],
 )
 def test_seeds_are_what_every_library_takes(seeds: Any, words: str) -> None:

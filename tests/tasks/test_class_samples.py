@@ -11,8 +11,7 @@ import pytest
 from fairtune.core.errors import DataError
 from fairtune.settings.few_labels import FewLabels
 from fairtune.tasks import load_task
-from fairtune.tasks.class_samples import class_sample, require_per_class
-from fairtune.tasks.splits import fixed_sample
+from fairtune.tasks.splits import class_sample, fixed_sample, require_per_class
 from fairtune.tasks.task import Split
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairtune.core.stages import stoppable
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.tasks.task import Split, Task
 from fairtune.tasks.tokens import encoded_splits
@@ -28,12 +29,8 @@ def tokens_of(data: Any, tokenizer: Any, row: int) -> str:
     return str(tokenizer.decode(data.tokens[data.starts[row] : data.starts[row + 1]]))
 
 
-def nothing() -> None:
-    pass
-
-
 def test_each_example_keeps_its_own_words(tokenizer: Any) -> None:
-    data = encode(make_split([("a good film",), ("the worst book was very dull",)]), tokenizer, 16, nothing)
+    data = encode(make_split([("a good film",), ("the worst book was very dull",)]), tokenizer, 16)
     assert tokens_of(data, tokenizer, 0) == "[CLS] a good film [SEP]"
     assert tokens_of(data, tokenizer, 1) == "[CLS] the worst book was very dull [SEP]"
     assert data.lengths.tolist() == [5, 8]
@@ -42,20 +39,20 @@ def test_each_example_keeps_its_own_words(tokenizer: Any) -> None:
 
 
 def test_a_long_text_is_truncated(tokenizer: Any) -> None:
-    data = encode(make_split([("a " * 50,)]), tokenizer, 10, nothing)
+    data = encode(make_split([("a " * 50,)]), tokenizer, 10)
     assert data.lengths.tolist() == [10]
     assert tokens_of(data, tokenizer, 0).endswith("[SEP]")
 
 
 def test_a_pair_is_truncated_longest_first(tokenizer: Any) -> None:
-    data = encode(make_split([("good film", "a " * 50), ("a " * 50, "good film")]), tokenizer, 12, nothing)
+    data = encode(make_split([("good film", "a " * 50), ("a " * 50, "good film")]), tokenizer, 12)
     assert data.lengths.tolist() == [12, 12]
     for row in (0, 1):
         assert "good film" in tokens_of(data, tokenizer, row), "the short one stays whole"
 
 
 def test_a_pair_has_token_types(tokenizer: Any) -> None:
-    data = encode(make_split([("good film", "bad"), ("a", "the plot")]), tokenizer, 12, nothing)
+    data = encode(make_split([("good film", "bad"), ("a", "the plot")]), tokenizer, 12)
     assert data.types is not None
     assert data.types.tolist() == [0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1]
 
@@ -64,7 +61,8 @@ def test_many_chunks_equal_one(tokenizer: Any) -> None:
     words = ["good", "bad", "film", "book", "plot"]
     texts = [(" ".join(words[: 1 + i % 5]),) for i in range(BATCH * 2 + 17)]
     calls: list[int] = []
-    data = encode(make_split(texts), tokenizer, 16, lambda: calls.append(1))
+    with stoppable(lambda: calls.append(1)):
+        data = encode(make_split(texts), tokenizer, 16)
     assert len(data) == len(texts)
     assert len(calls) == 3, "a long job can be stopped between chunks"
     assert data.lengths.tolist() == [3 + i % 5 for i in range(len(texts))]

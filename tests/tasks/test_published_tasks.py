@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,26 +57,6 @@ def test_every_definition_pins_a_commit_and_says_what_it_is(task: Definition) ->
         assert data.rows[split] > 0, "the published size of every split that is used"
     assert task.data.licence
     assert re.fullmatch(r"[A-Z].*\.", task.data.about)
-
-
-@pytest.mark.parametrize(
-    ("name", "labels", "metric"),
-    [
-        ("sst2", ("negative", "positive"), "accuracy"),
-        ("cola", ("unacceptable", "acceptable"), "mcc"),
-        ("mrpc", ("not_equivalent", "equivalent"), "f1"),
-        ("qnli", ("entailment", "not_entailment"), "accuracy"),
-        ("qqp", ("not_duplicate", "duplicate"), "f1"),
-        ("rte", ("entailment", "not_entailment"), "accuracy"),
-        ("wnli", ("not_entailment", "entailment"), "accuracy"),
-        ("mnli", ("entailment", "neutral", "contradiction"), "accuracy"),
-        ("xnli/ur", ("entailment", "neutral", "contradiction"), "accuracy"),
-        ("imdb", ("negative", "positive"), "accuracy"),
-        ("ag_news", ("World", "Sports", "Business", "Sci/Tech"), "accuracy"),
-    ],
-)
-def test_labels_and_metrics_are_those_of_the_publishers(name: str, labels: tuple[str, ...], metric: str) -> None:
-    assert (BY_NAME[name].labels, BY_NAME[name].metric) == (labels, metric)
 
 
 def test_what_selects_is_never_what_is_reported(mirror: Path) -> None:
@@ -155,16 +136,6 @@ def test_the_halves_of_pairs_share_no_premise_and_keep_the_classes(mirror: Path)
     assert np.abs(counts[0] - counts[1]).max() <= 2
 
 
-def test_the_two_halves_of_mnli_are_named_apart(mirror: Path) -> None:
-    make_task(make_inference(mirror), BY_NAME["mnli/mismatched"])
-    assert load_task("mnli/matched").name == "mnli", "another name of the same task"
-    assert load_task("mnli/matched").fingerprint == load_task("mnli").fingerprint
-    other = load_task("mnli/mismatched")
-    assert other.name == "mnli/mismatched"
-    assert other.splits["test"].texts[0][0].endswith("of mnli validation_mismatched")
-    assert other.fingerprint != load_task("mnli").fingerprint
-
-
 def test_the_halves_are_the_same_whatever_the_order_of_the_file(mirror: Path) -> None:
     make_inference(mirror)
     before = load_task("mnli")
@@ -222,12 +193,8 @@ def test_a_whole_split_is_not_called_a_part(mirror: Path) -> None:
     ("task", "missing"),
     [
         ("sst2", "sst2/validation.jsonl.gz"),
-        ("sst2", "sst2/test.jsonl.gz"),
-        ("mnli", "mnli/train.jsonl.gz"),
         ("xnli/de", "mnli/train.jsonl.gz"),
         ("xnli/de", "xnli/de/test.jsonl.gz"),
-        ("cola", "cola/validation.jsonl.gz"),
-        ("mrpc", "mrpc/test.jsonl.gz"),
         ("imdb", "imdb/test.jsonl.gz"),
     ],
 )
@@ -253,7 +220,7 @@ def test_a_mirror_without_an_extra_split_names_the_task_that_it_has(
         load_task(task)
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", ["sst2", "mnli/mismatched", "xnli/de", "imdb"])
 def test_every_task_without_mirror_and_hub_names_the_ways_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRTUNE_MIRROR", "")
     monkeypatch.setattr("datasets.load_dataset", _no_network)
@@ -269,31 +236,6 @@ def test_every_task_without_mirror_and_hub_names_the_ways_out(name: str, monkeyp
 
 def _no_network(*_: object, **__: object) -> None:
     raise ConnectionError("no network")
-
-
-def test_a_mirror_without_the_task_and_no_hub_tells_every_way_out(mirror: Path) -> None:
-    make_sst2(mirror)
-    with pytest.raises(DataError) as caught:
-        load_task("xnli/de")
-    text = str(caught.value)
-    assert text.startswith(f"task 'xnli/de': no data. FAIRTUNE_MIRROR is {mirror}, which has no folder xnli/de")
-    assert "the hub did not give nyu-mll/glue (mnli) at bcdcba79" in text
-    assert "mnli/train.jsonl.gz, xnli/de/validation.jsonl.gz, xnli/de/test.jsonl.gz" in text
-    assert "unset HF_HUB_OFFLINE" in text
-    assert "`train`, `text` and `label`" in text
-    assert "\n" not in text
-
-
-def test_no_mirror_and_no_hub_says_that_the_mirror_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FAIRTUNE_MIRROR", raising=False)
-    with pytest.raises(DataError, match=r"FAIRTUNE_MIRROR is not set, and the hub did not give"):
-        load_task("sst2")
-
-
-def test_a_mirror_that_is_no_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAIRTUNE_MIRROR", str(tmp_path / "nowhere"))
-    with pytest.raises(DataError, match=r"FAIRTUNE_MIRROR is .*nowhere, which is not a folder"):
-        load_task("sst2")
 
 
 def test_a_label_out_of_range_and_a_missing_column_are_reported(mirror: Path) -> None:
@@ -312,10 +254,9 @@ def test_an_empty_text_of_published_data_stays(mirror: Path) -> None:
     assert sizes("sst2")["train"] == 41
 
 
-@pytest.mark.parametrize("name", ["sst2", "mnli", "xnli/de"])
-def test_reading_a_mirror_needs_neither_torch_nor_datasets(mirror: Path, name: str) -> None:
-    make_inference(make_sst2(mirror))
-    code = f"import sys, fairtune.tasks as t; t.load_task({name!r}); print({{'torch', 'datasets'}} & set(sys.modules))"
+def test_reading_a_mirror_needs_neither_torch_nor_datasets(mirror: Path) -> None:
+    make_sst2(mirror)
+    code = "import sys, fairtune.tasks as t; t.load_task('sst2'); print({'torch', 'datasets'} & set(sys.modules))"
     assert light_run([sys.executable, "-c", code], text=True, check=True).stdout == "set()\n"
 
 
@@ -327,15 +268,10 @@ def test_reading_a_mirror_needs_neither_torch_nor_datasets(mirror: Path, name: s
             r"known: movie-reviews, sst2, cola, mrpc, qnli, qqp, rte, wnli, mnli, mnli/mismatched, xnli/<language>, "
             r"xnli/<language>/translate-train, imdb, ag_news, titles; text for language models: .*Did you mean 'sst2'\?",
         ),
-        ("SST2", "Did you mean 'sst2'"),
         ("tinystory", "Did you mean 'tinystories'"),
-        ("wikitext2", "Did you mean 'wikitext-2'"),
-        ("mnli/mismatch", "Did you mean 'mnli/mismatched'"),
         ("XNLI/de", "Did you mean 'xnli/de'"),
-        ("xnl/fr", "Did you mean 'xnli/fr'"),
-        ("xnli", "'xnli' needs a language; write `xnli/<language>` with one of ar, bg, de"),
-        ("xnli/xx", "'xnli' has no such language; write `xnli/<language>` with one of ar, bg, de"),
-        ("xnli/de/translated", "'xnli' has no 'translated' of de; .*or `xnli/<language>/translate-train`"),
+        ("xnli/xx", "write `xnli/<language>` with one of ar, bg, de"),
+        ("xnli/de/translated", "or `xnli/<language>/translate-train`"),
         ("xnli/en/translate-train", "any of them but en"),
         ("squad", r"movie-reviews/text\. For your own data"),
     ],
@@ -345,14 +281,11 @@ def test_an_unknown_task_gets_a_short_list_and_the_nearest_name(name: str, words
         load_task(name)
 
 
-@pytest.mark.parametrize("name", [text.name for text in TEXTS])
-def test_text_for_language_models_cannot_be_classified(mirror: Path, name: str) -> None:
-    make_everything(mirror)
-    with pytest.raises(DataError, match=f"'{name}' is text for language models.*name it as the `task` of a study"):
-        load_task(name)
-
-
-def test_own_text_for_language_models_cannot_be_classified(tmp_path: Path) -> None:
-    own = {"kind": "language_model", "train": str(tmp_path / "notes.txt")}
-    with pytest.raises(DataError, match="'files' is text for language models"):
-        load_task(own)
+@pytest.mark.parametrize(
+    ("name", "task"), [("tinystories", "tinystories"), ("files", {"kind": "language_model", "train": "notes.txt"})]
+)
+def test_text_for_language_models_cannot_be_classified(name: str, task: Any) -> None:
+    with pytest.raises(
+        DataError, match=f"'{name}' is text for language models.*Tasks that classify: movie-reviews, sst2"
+    ):
+        load_task(task)

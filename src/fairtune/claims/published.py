@@ -11,7 +11,7 @@ from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.settings.claims import SPEED, SPREAD, Claim, ParameterShare
 from fairtune.settings.file_task import MetricName
 from fairtune.settings.values import LONGEST_TEXT, NAME, Number, Section, Whole
-from fairtune.study.allowed import ruled_by
+from fairtune.study.allowed import spelt_out
 from fairtune.study.messages import problems_of
 from fairtune.study.problems import StudyError
 from fairtune.study.source import read_source
@@ -164,5 +164,5 @@ def read_claims(file: Path) -> ClaimFile:
     try:
         return ClaimFile.model_validate(written.data)
     except ValidationError as error:
-        with ruled_by(ClaimFile.model_json_schema()):
-            raise StudyError(problems_of(error.errors(), written)) from None
+        schema = spelt_out(ClaimFile.model_json_schema())
+        raise StudyError(problems_of(error.errors(), written, schema)) from None

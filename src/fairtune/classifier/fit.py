@@ -41,6 +41,7 @@ from fairtune.classifier.settings import WHERE, Settings
 from fairtune.classifier.training_data import Data
 from fairtune.core.errors import ModelError, RunFailure, Stopped, one_of
 from fairtune.core.printable import printable
+from fairtune.core.stages import stoppable
 from fairtune.execution.failures import failure_reason
 from fairtune.execution.start import build_start, plain_model
 from fairtune.ledger.environment import capture_environment
@@ -54,9 +55,8 @@ from fairtune.settings.score_metrics import ScoredExamples
 from fairtune.settings.values import AUTO
 from fairtune.study.problems import Problem
 from fairtune.study.training_cautions import language_caution, setting_cautions
-from fairtune.tasks.card.lengths import auto_length
+from fairtune.tasks.card.lengths import auto_length, count_tokens
 from fairtune.tasks.task import Split
-from fairtune.tasks.tokens.counts import count_tokens
 from fairtune.tasks.tokens.encoded_splits import Encoded, encode
 from fairtune.training.classification import Classification, TrainingTexts, to_device
 from fairtune.training.device import make_accelerator
@@ -112,14 +112,12 @@ def _train(
     try:
         source = find_model(settings.model).fetched()
         tokenizer = load_tokenizer(source.fetch())
-        length = input_length(settings, source, tokenizer, data.splits["train"], interrupt.check_stop)
-        chosen = {"max_length": length, "lr": _rate(source) if settings.auto_lr else settings.train.lr}
-        settings = replace(settings, train=settings.train.model_copy(update=chosen))
-        require_fit(settings, data)
-        encoded = {
-            name: encoded_split(split, name, tokenizer, length, interrupt.check_stop)
-            for name, split in data.splits.items()
-        }
+        with stoppable(interrupt.check_stop):
+            length = input_length(settings, source, tokenizer, data.splits["train"])
+            chosen = {"max_length": length, "lr": _rate(source) if settings.auto_lr else settings.train.lr}
+            settings = replace(settings, train=settings.train.model_copy(update=chosen))
+            require_fit(settings, data)
+            encoded = {name: encoded_split(split, name, tokenizer, length) for name, split in data.splits.items()}
         cautions = _cautions(settings, data, source, tokenizer)
         run = _prepare_run(settings, data, source, tokenizer, encoded, device, folder, interrupt.check_stop)
     except Stopped:
@@ -168,7 +166,7 @@ def _cautions(settings: Settings, data: Data, source: ModelSource, tokenizer: An
     """What to know of these settings and texts; a warning each, before the time is spent."""
     train, rows = settings.train, data.splits["train"]
     found = [
-        *setting_cautions(train, settings.methods, train.total_steps(len(rows))),
+        *setting_cautions(train, train.total_steps(len(rows)), train.lr),
         language_caution("the data", [rows], source.hub_id or source.name, lambda: tokenizer),
     ]
     texts = [printable(str(caution)) for caution in found if caution is not None]
@@ -177,13 +175,11 @@ def _cautions(settings: Settings, data: Data, source: ModelSource, tokenizer: An
     return texts
 
 
-def input_length(
-    settings: Settings, source: ModelSource, tokenizer: Any, train: Split, check_stop: Callable[[], None]
-) -> int:
+def input_length(settings: Settings, source: ModelSource, tokenizer: Any, train: Split) -> int:
     """`max_length` as a number, counted on the training texts where it is auto."""
     wanted = settings.train.max_length
     if wanted == AUTO:
-        return auto_length(count_tokens(train, tokenizer, check_stop=check_stop), source.positions)
+        return auto_length(count_tokens(train, tokenizer), source.positions)
     length = settings.train.longest
     if source.positions is not None and length > source.positions:
         reason = (
@@ -219,8 +215,8 @@ def require_fit(settings: Settings, data: Data) -> None:
         raise SettingsError(found)
 
 
-def encoded_split(split: Split, name: str, tokenizer: Any, length: int, check_stop: Callable[[], None]) -> Encoded:
-    found = encode(split, tokenizer, length, check_stop)
+def encoded_split(split: Split, name: str, tokenizer: Any, length: int) -> Encoded:
+    found = encode(split, tokenizer, length)
     empty = np.flatnonzero(found.lengths == 0)
     if len(empty):
         raise InputError(

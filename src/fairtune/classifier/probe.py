@@ -21,6 +21,7 @@ from fairtune.classifier.provenance import Provenance, data_of, settings_of, sig
 from fairtune.classifier.settings import Settings
 from fairtune.classifier.training_data import Data
 from fairtune.core.errors import Stopped
+from fairtune.core.stages import stoppable
 from fairtune.learners.base import LabelledInputs, Scores
 from fairtune.learners.encoder_features import compute_features, load_encoder
 from fairtune.learners.linear_probe import LinearProbe
@@ -38,7 +39,8 @@ def fit_probe(settings: Settings, data: Data, interrupt: Interrupt) -> Fitted:
     device = find_device(settings.device)
     with borrowed_process(device), explained_failures():
         try:
-            return _fit(settings, data, device, interrupt)
+            with stoppable(interrupt.check_stop):
+                return _fit(settings, data, device, interrupt)
         except Stopped:
             raise KeyboardInterrupt from None
 
@@ -46,13 +48,11 @@ def fit_probe(settings: Settings, data: Data, interrupt: Interrupt) -> Fitted:
 def _fit(settings: Settings, data: Data, device: str, interrupt: Interrupt) -> Fitted:
     source = find_model(settings.model).fetched()
     tokenizer = load_tokenizer(source.fetch())
-    length = input_length(settings, source, tokenizer, data.splits["train"], interrupt.check_stop)
+    length = input_length(settings, source, tokenizer, data.splits["train"])
     settings = replace(settings, train=settings.train.model_copy(update={"max_length": length}))
     require_fit(settings, data)
     encoder = load_encoder(source, tokenizer)
-    encoded = {
-        name: encoded_split(split, name, tokenizer, length, interrupt.check_stop) for name, split in data.splits.items()
-    }
+    encoded = {name: encoded_split(split, name, tokenizer, length) for name, split in data.splits.items()}
     features = {
         name: LabelledInputs(compute_features(encoder, split, device, interrupt.check_stop), split.labels)
         for name, split in encoded.items()

@@ -13,7 +13,7 @@ import typer
 from fairtune.cli.command import AsJson, print_json, print_note, print_text, report_errors
 from fairtune.core.errors import DataError, FairtuneError, one_of
 from fairtune.core.files import read_json, write_atomically
-from fairtune.study.allowed import schema_root
+from fairtune.study.schema import study_json_schema
 from fairtune.study.starter import SCHEMA_FILE, Starter, file_starter, study_name, task_starter
 
 Data = Annotated[
@@ -141,7 +141,7 @@ def _write(file: Path, written: str) -> Path | None:
     """The study and, beside it, the schema by which an editor checks it; None where another file has that name."""
     schema = file.parent / SCHEMA_FILE
     known = read_json(schema) or {}
-    content = schema_root()
+    content = study_json_schema()
     try:
         write_atomically(file, written.encode())
         if schema.exists() and known.get("title") != content["title"]:

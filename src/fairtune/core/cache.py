@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from fairtune.core.errors import DataError
 from fairtune.core.files import ASIDE, remove, remove_leftovers, sha256_of, stat_of, write_atomically, write_folder
 from fairtune.core.locks import is_locked, wait_for_lock
+from fairtune.core.stages import check_stop
 
 VARIABLE = "FAIRTUNE_CACHE"
 AREAS = {
@@ -60,19 +61,12 @@ def key_of(parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def cached(
-    area: str,
-    key: str,
-    build: Callable[[Path], None],
-    read: Callable[[Path], T],
-    check_stop: Callable[[], None] = lambda: None,
-) -> T:
+def cached(area: str, key: str, build: Callable[[Path], None], read: Callable[[Path], T]) -> T:
     """What `read` makes of an entry's folder, built first if it is missing or cannot be read.
 
     Args:
         build: fills the folder it is given.
         read: fails on an incomplete folder.
-        check_stop: called regularly while another process builds the same entry, so that waiting can be stopped.
     """
     folder = cache_folder() / area / key
     with suppress(*UNREADABLE):

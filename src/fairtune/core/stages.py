@@ -1,7 +1,7 @@
-"""What a process is doing that may take long: a few words, and how far it is.
+"""What a process is doing that may take long: a few words, how far it is, and whether it should stop.
 
-Code that does the work says so with `stage`; code that shows it, or sends it to another process, watches with `watched`.
-Without a watcher, saying so costs nothing.
+Code that does the work says so with `stage`; code that shows it, or sends it to another process, watches with `watched`, and code
+that may want it stopped says so with `stoppable`. Without either, saying so costs nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class StageWatcher(Protocol):
 
 
 _watcher: ContextVar[StageWatcher | None] = ContextVar("stage_watcher", default=None)
+_check_stop: ContextVar[Callable[[], None]] = ContextVar("check_stop", default=lambda: None)
 
 
 @contextmanager
@@ -42,14 +43,34 @@ def watched(watcher: StageWatcher | None) -> Iterator[None]:
 
 
 @contextmanager
-def stage(what: str, total: int | None = None) -> Iterator[Advance]:
-    """Say what this context does, as in "tokenising texts"; gives a function that takes how many more are done."""
-    watcher = _watcher.get()
-    if watcher is None:
-        yield lambda _: None
-        return
-    watcher.begin(what, total)
+def stoppable(check: Callable[[], None]) -> Iterator[None]:
+    """Let long work within this context be stopped: `check` is called again and again, and raises when it should be."""
+    before = _check_stop.set(check)
     try:
-        yield watcher.advance
+        yield
     finally:
-        watcher.end()
+        _check_stop.reset(before)
+
+
+def check_stop() -> None:
+    """Raise what the innermost `stoppable` raises, if the work should stop."""
+    _check_stop.get()()
+
+
+@contextmanager
+def stage(what: str, total: int | None = None) -> Iterator[Advance]:
+    """Say what this context does, as in "tokenising texts"; gives a function that takes how many more are done, and may stop it."""
+    watcher = _watcher.get()
+
+    def advance(count: int) -> None:
+        check_stop()
+        if watcher is not None:
+            watcher.advance(count)
+
+    if watcher is not None:
+        watcher.begin(what, total)
+    try:
+        yield advance
+    finally:
+        if watcher is not None:
+            watcher.end()

@@ -10,6 +10,7 @@ from typing import Any
 
 from fairtune.core.files import write_json
 from fairtune.core.plugins import take_plugins
+from fairtune.core.stages import stoppable
 from fairtune.execution.prepare import Trained, planned_task, tokenizer_of
 from fairtune.learners.base import LabelledInputs, score_trial
 from fairtune.learners.registry import KINDS
@@ -102,7 +103,8 @@ def _examples(
 
     require_unchanged(spec.model)
     tokenizer, train = load_tokenizer(tokenizer_of(spec)), settings.train
-    tokens = encode_task(task, tokenizer, train.longest, train.sizes, check_stop, settings.sample)
+    with stoppable(check_stop):
+        tokens = encode_task(task, tokenizer, train.longest, train.sizes, settings.sample)
     total, before, found = sum(map(len, tokens.values())), 0, {}
     for name in SPLITS:
         start = before

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairtune.core.errors import RunFailure
 from fairtune.core.plugins import take_plugins
+from fairtune.core.stages import stoppable
 from fairtune.execution.start import build_start
 from fairtune.ledger.events import EventLog
 from fairtune.ledger.predictions import Predictions, TextScores
@@ -82,7 +83,8 @@ def prepare_run(spec: RunSpec, device: str, log: EventLog, check_stop: CheckStop
     accelerator = make_accelerator(device, train.precision, train.deterministic)
     require_unchanged(spec.model)
     tokenizer = tokenizer_of(spec)
-    objective, labels = _objective(spec, tokenizer, check_stop)
+    with stoppable(check_stop):
+        objective, labels = _objective(spec, tokenizer)
     check_stop()
     start = build_start(
         spec.model, [parse_method_use(use) for use in settings.methods], settings.seed, labels, batch=objective.probe(),
@@ -108,17 +110,17 @@ def tokenizer_of(spec: RunSpec) -> Path:
     return Path(spec.tokenizer.folder) if spec.tokenizer else spec.model.fetch()
 
 
-def _objective(spec: RunSpec, tokenizer: Path, check_stop: CheckStop) -> tuple[Objective, tuple[str, ...]]:
+def _objective(spec: RunSpec, tokenizer: Path) -> tuple[Objective, tuple[str, ...]]:
     """What is learned, and the labels to tell apart, of which a language model has none."""
     settings, train = spec.settings, spec.settings.train
     planned, splits = settings.task, [split for split in SPLITS if split != "test" or not settings.trial]
     if settings.is_text:
-        text = TextTask(load_corpus(spec.data["spec"]), tokenizer_folder(tokenizer, padding=False), check_stop)
+        text = TextTask(load_corpus(spec.data["spec"]), tokenizer_folder(tokenizer, padding=False))
         _require_same(text.fingerprint, planned.fingerprint)
         blocks = {split: text.blocks(split, train) for split in splits}
         return LanguageModelling(blocks, train.longest, planned.metric, scores_final=not settings.trial), ()
     task, words = planned_task(spec), load_tokenizer(tokenizer)
-    encoded = encode_task(task, words, train.longest, train.sizes, check_stop, settings.sample)
+    encoded = encode_task(task, words, train.longest, train.sizes, settings.sample)
     data = {split: encoded[split] for split in splits}
     if settings.learner:
         return Contrastive(data, planned.metric, task.labels, each=int(settings.learner["pairs"])), task.labels

@@ -56,7 +56,7 @@ def encoder_features(
         with (folder / FILE).open("wb") as file:
             np.save(file, found, allow_pickle=False)
 
-    return cached(AREA, key, build, lambda folder: np.load(folder / FILE, allow_pickle=False), check_stop)
+    return cached(AREA, key, build, lambda folder: np.load(folder / FILE, allow_pickle=False))
 
 
 def load_encoder(source: ModelSource, tokenizer: Any) -> torch.nn.Module:

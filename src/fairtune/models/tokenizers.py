@@ -24,7 +24,6 @@ VERSION = 1
 READ = 200_000_000
 """Characters of the training text, from its beginning, that a tokenizer is trained on: more would change little and take hours."""
 END, PAD = "<|endoftext|>", "<|pad|>"
-SMALLEST = 256 + len((END, PAD))
 HUB_FILES = ["*.json", "*.txt", "*.model"]
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
          "merges.txt", "*.model", "tokenizer.*.json", "tekken.json", "*.spm", "*.codes", "entity_vocab.json")  # fmt: skip
@@ -66,9 +65,7 @@ class TokenizerSource:
         return asdict(self)
 
 
-def find_tokenizer(
-    spec: str | int | None, model: ModelSource, text: TrainingText, check_stop: Callable[[], None] = lambda: None
-) -> TokenizerSource:
+def find_tokenizer(spec: str | int | None, model: ModelSource, text: TrainingText) -> TokenizerSource:
     """Find a model's tokenizer, or train one.
 
     Args:
@@ -76,7 +73,7 @@ def find_tokenizer(
             the vocabulary of one to train.
     """
     if isinstance(spec, int):
-        return _trained(spec, text, check_stop)
+        return _trained(spec, text)
     if spec is not None:
         folder = local_folder(f"tokenizer '{spec}'", spec)
         return _in_folder(spec, _from_hub(spec)) if folder is None else _in_folder(folder.name, folder)
@@ -177,17 +174,10 @@ def _from_hub(name: str) -> Path:
         ) from None
 
 
-def too_few(size: int) -> str:
-    return f"{size} tokens are too few: the 256 bytes, {END} and {PAD} alone are {SMALLEST}; 8000 suits a small model"
-
-
-def _trained(size: int, text: TrainingText, check_stop: Callable[[], None]) -> TokenizerSource:
-    if size < SMALLEST:
-        raise ModelError(f"tokenizer: {too_few(size)}.")
-
+def _trained(size: int, text: TrainingText) -> TokenizerSource:
     def build(folder: Path) -> None:
         with stage(f"training a tokenizer of {size:,} tokens on the text"):
-            write_json(folder / FACTS, {"vocabulary": _train(size, text, check_stop, folder)})
+            write_json(folder / FACTS, {"vocabulary": _train(size, text, folder)})
 
     def read(folder: Path) -> TokenizerSource:
         facts, _ = (json.loads((folder / name).read_bytes()) for name in (FACTS, "tokenizer.json"))  # both are whole
@@ -195,10 +185,10 @@ def _trained(size: int, text: TrainingText, check_stop: Callable[[], None]) -> T
         name = f"bpe-{reached}" if reached == size else f"bpe-{reached} ({size} asked for)"
         return TokenizerSource(name, _identity(folder), str(folder), reached)
 
-    return cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, read, check_stop)
+    return cached("tokenizer", key_of([VERSION, READ, text.identity, size]), build, read)
 
 
-def _train(size: int, text: TrainingText, check_stop: Callable[[], None], folder: Path) -> int:
+def _train(size: int, text: TrainingText, folder: Path) -> int:
     """Train a byte-level BPE as GPT-2's: any text is tokens, and comes back from them."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -216,7 +206,6 @@ def _train(size: int, text: TrainingText, check_stop: Callable[[], None], folder
     def beginning() -> Iterator[list[str]]:
         nonlocal characters
         for documents in text.documents():
-            check_stop()
             characters += sum(map(len, documents))
             yield documents
             if characters >= READ:

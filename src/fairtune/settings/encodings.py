@@ -18,12 +18,13 @@ def codec_of(name: str) -> str:
     Raises:
         FairtuneError: it knows none of that name, or one that is not for text.
     """
+    spelt = name.lower().replace("latin-", "latin")  # Python knows latin-1, but no latin-9
     try:
-        "".encode(name)
+        "".encode(spelt)
     except (LookupError, ValueError):
-        hint = nearest(name.lower(), aliases)
+        hint = nearest(spelt, aliases)
         raise FairtuneError(
             f"unknown encoding '{name}'; allowed: those of Python, such as utf-16 or cp1252.{hint}"
         ) from None
-    known = codecs.lookup(name).name
+    known = codecs.lookup(spelt).name
     return READ_AS.get(known, known)

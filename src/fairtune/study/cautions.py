@@ -1,16 +1,16 @@
 """What is wrong with a study as a trial, as far as its plan can know: refused, warned about or noted before the first run.
 
-Each rule is a function of the same `Facts` and says which arm a caution is about; `RULES` lists them all.
+Each rule is a function of the plan and says which arm a caution is about; `RULES` lists them all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairtune.core.cautions import Caution, gravest_first
 from fairtune.core.errors import FairtuneError, one_of
@@ -23,8 +23,10 @@ from fairtune.settings.tune import Range
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.study.added_arms import arm_line
 from fairtune.study.audit import ArmSettings, find_unmatched, setting_text
-from fairtune.study.expand import FullStudy
 from fairtune.study.training_cautions import language_caution, setting_cautions
+
+if TYPE_CHECKING:
+    from fairtune.study.plan import Plan
 
 MOST_SHARED = 0.1
 """The share of test texts that may also select the checkpoint before the study is refused."""
@@ -53,32 +55,7 @@ class RefusedPlan(FairtuneError):  # noqa: N818 - a plan that is refused, not an
         return [caution.as_json() for caution in self.refusals]
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the rules look at.
-
-    Args:
-        arms: those that are compared for their own sake: no copy of the reference, no matched control.
-        controls: of each arm, the arm that it is fairest to compare with.
-        primaries: of each arm, the arm that it is compared with.
-    """
-
-    full: FullStudy
-    arms: Mapping[str, ArmSettings]
-    controls: Mapping[str, str | None]
-    primaries: Mapping[str, str | None]
-
-    @property
-    def reference(self) -> str:
-        return self.full.study.compare.to
-
-    @property
-    def tuned(self) -> dict[str, ArmSettings]:
-        """The arms that are fine-tuned."""
-        return {arm: own for arm, own in self.arms.items() if not own.learner}
-
-
-def find_cautions(facts: Facts, force: bool) -> tuple[Caution, ...]:
+def find_cautions(plan: Plan, force: bool) -> tuple[Caution, ...]:
     """Everything to know of a study before its first run, the gravest first; refusals that are forced say so.
 
     Raises:
@@ -86,11 +63,11 @@ def find_cautions(facts: Facts, force: bool) -> tuple[Caution, ...]:
     """
     joined: dict[Caution, list[str]] = {}
     for rule in RULES:
-        for arm, caution in rule(facts):
+        for arm, caution in rule(plan):
             joined.setdefault(caution, []).append(arm)
     found = []
     for caution, names in joined.items():
-        who = "all arms" if len(names) == len(facts.arms) > 1 else listed(names)
+        who = "all arms" if len(names) == len(plan.compared) > 1 else listed(names)
         seen = f"{who}: {caution.seen}" if names[0] else caution.seen
         found.append(replace(caution, seen=seen, forced=caution.grade == "refusal"))
     refusals = [replace(caution, forced=False) for caution in found if caution.forced]
@@ -99,8 +76,13 @@ def find_cautions(facts: Facts, force: bool) -> tuple[Caution, ...]:
     return gravest_first(found)
 
 
-def _overlap(facts: Facts) -> Found:
-    overlap, task = facts.full.overlap, facts.full.task
+def _tuned(plan: Plan) -> dict[str, ArmSettings]:
+    """The arms that are fine-tuned."""
+    return {arm: own for arm, own in plan.compared.items() if not own.learner}
+
+
+def _overlap(plan: Plan) -> Found:
+    overlap, task = plan.overlap, plan.task
     if not overlap.found:
         return
     text = task.kind == LANGUAGE_MODEL
@@ -116,9 +98,9 @@ def _overlap(facts: Facts) -> Found:
     yield "", (refusal if overlap.share > MOST_SHARED else warning)("splits-overlap", seen, why, do)
 
 
-def _verdicts(facts: Facts) -> Found:
+def _verdicts(plan: Plan) -> Found:
     """Verdicts that anything would get."""
-    compare, metric = facts.full.study.compare, METRICS[facts.full.task.metric]
+    compare, metric = plan.study.compare, METRICS[plan.task.metric]
     if compare.confidence < LOWEST_CONFIDENCE:
         seen = f"compare.confidence is {compare.confidence:g}"
         why = f"up to {as_percent(1 - compare.confidence)} of the methods that change nothing would be called better or worse"
@@ -136,9 +118,9 @@ def _verdicts(facts: Facts) -> Found:
         yield "", refusal("margin-large", f"{seen}, more than a quarter of {metric.title}", why, do)
 
 
-def _design(facts: Facts) -> Found:
+def _design(plan: Plan) -> Found:
     """Too few seeds, and an order that times cannot stand."""
-    study = facts.full.study
+    study = plan.study
     if len(study.arms) == 1:
         return
     if len(study.seeds) < FEWEST_SEEDS:
@@ -155,9 +137,9 @@ def _design(facts: Facts) -> Found:
         yield "", warning("order-sequential", seen, why, "Use `order: crossover`, the default")
 
 
-def _reference(facts: Facts) -> Found:
+def _reference(plan: Plan) -> Found:
     """A reference with methods, and one whose settings no other arm has."""
-    reference, tuned = facts.reference, facts.tuned
+    reference, tuned = plan.reference, _tuned(plan)
     if reference not in tuned or len(tuned) < 2:
         return
     base, others = tuned[reference], [own for arm, own in tuned.items() if arm != reference]
@@ -173,20 +155,20 @@ def _reference(facts: Facts) -> Found:
     seen = f"no other arm has the settings of {reference} ({alone})"
     why = "every difference from it is one of settings too, and cannot be put down to a method"
     do = f"Give an arm the settings of {reference}, or compare to an arm without methods that has the others' settings"
-    if controls := Counter(control for control in facts.controls.values() if control):
+    if controls := Counter(control for control in plan.controls.values() if control):
         best = controls.most_common(1)[0][0]
         do = f"`compare: {{to: {best}}}` compares at equal settings; else read each arm beside its control"
     yield "", warning("reference-alone", seen, why, do)
 
 
-def _no_control(facts: Facts) -> Found:
-    base = facts.arms[facts.reference]
-    for arm in find_unmatched(facts.arms, facts.controls, facts.reference):
-        line, own = facts.full.missing.get(arm), facts.arms[arm].settings
+def _no_control(plan: Plan) -> Found:
+    base = plan.arms[plan.reference]
+    for arm in find_unmatched(plan.compared, plan.controls, plan.reference):
+        line, own = plan.missing.get(arm), plan.arms[arm].settings
         do = "Add an arm without methods that has these settings"
         if line:
             do = f"Add the arm `{line}`, or let `--add-controls` (in the file `controls: true`) do it"
-        seen = f"no arm without methods has the same settings, and {facts.reference} is not fine-tuned"
+        seen = f"no arm without methods has the same settings, and {plan.reference} is not fine-tuned"
         why = "a difference from it is that of fine-tuning and method together"
         if not base.learner:
             changed = [name for name in own if own[name] != base.settings[name]]
@@ -197,40 +179,41 @@ def _no_control(facts: Facts) -> Found:
         yield arm, warning("no-control", seen, why, do)
 
 
-def _freezing(facts: Facts) -> Found:
+def _freezing(plan: Plan) -> Found:
     """New weights that are frozen, where no arm of the same settings freezes the ones that were there."""
-    kept = "drawn" if facts.full.model.preset is not None else "pretrained"
+    kept = "drawn" if plan.model.preset is not None else "pretrained"
     seen = f"Q and K get new weights and are frozen, and no arm of the same settings freezes the {kept} ones"
     why = "what freezing does and what the new weights do cannot be told apart"
     usual = {"layers": "all", "parts": ["q", "k"]}
-    for arm, use, alike in _uses(facts, QK):
+    for arm, use, alike in _uses(plan, QK):
         config = use.config.model_dump(mode="json")
         parts = {name: config[name] for name in usual}
         only = {"init": "keep", "freeze": True, "ffn": False, **parts}
         frozen = any(only.items() <= other.config.model_dump(mode="json").items() for other in alike)
         if config["init"] != "keep" and config["freeze"] and config["parts"] and not frozen:
             given = {name: value for name, value in parts.items() if value != usual[name]}
-            name = FREEZE if FREEZE not in facts.arms else f"{FREEZE}-for-{arm}"
-            line = arm_line(name, facts.full.study.arms[arm], [{QK: {"init": "keep", **given}}])
+            name = FREEZE if FREEZE not in plan.arms else f"{FREEZE}-for-{arm}"
+            line = arm_line(name, plan.study.arms[arm], [{QK: {"init": "keep", **given}}])
             yield arm, warning("no-freezing-control", seen, why, f"Add the arm `{line}`")
 
 
-def _observing(facts: Facts) -> Found:
+def _observing(plan: Plan) -> Found:
     """Maps that act, where no other arm has the same head with a map that only watches."""
     seen = "BP-SOM has a head of its own, and no arm has that head with a map that only watches"
     why = "what the head does and what the map does cannot be told apart"
-    for arm, use, alike in _uses(facts, BPSOM):
+    for arm, use, alike in _uses(plan, BPSOM):
         if not use.config.idle and not any(other.config.control_for(use.config) for other in alike):
             hidden = use.config.model_dump(exclude_unset=True, include={"hidden"})
             observer = [{BPSOM: {**hidden, "alpha": 0, "prune": None}}]
-            line = arm_line(f"{BPSOM}-observer", facts.full.study.arms[arm], observer)
+            line = arm_line(f"{BPSOM}-observer", plan.study.arms[arm], observer)
             yield arm, warning("no-observer", seen, why, f"Add the arm `{line}`")
 
 
-def _uses(facts: Facts, method: str) -> Iterator[tuple[str, Any, list[Any]]]:
+def _uses(plan: Plan, method: str) -> Iterator[tuple[str, Any, list[Any]]]:
     """Each arm's use of a method, with those of all arms that have the same settings."""
-    for arm, own in facts.tuned.items():
-        alike = [use for one in facts.tuned.values() if one.settings == own.settings for use in one.methods]
+    tuned = _tuned(plan)
+    for arm, own in tuned.items():
+        alike = [use for one in tuned.values() if one.settings == own.settings for use in one.methods]
         for use in own.methods:
             if use.name == method:
                 yield arm, use, [other for other in alike if other.name == method]
@@ -256,11 +239,11 @@ UNEQUAL = {
 """Settings that an arm and its partner should share, by code: their names, why, and what to do."""
 
 
-def _unequal(facts: Facts) -> Found:
+def _unequal(plan: Plan) -> Found:
     for code, (settings, why, do) in UNEQUAL.items():
-        arms = facts.arms if code == "unequal-scoring" else facts.tuned
+        arms = plan.compared if code == "unequal-scoring" else _tuned(plan)
         for arm, own in arms.items():
-            other = facts.primaries[arm] or arm
+            other = plan.primaries[arm] or arm
             theirs = arms.get(other, own).settings
             names = [name for name in settings if own.settings[name] != theirs[name]]
             values = [(n, setting_text(n, own.settings[n]), setting_text(n, theirs[n])) for n in names]
@@ -269,9 +252,9 @@ def _unequal(facts: Facts) -> Found:
                 yield arm, warning(code, seen, why, do.format(listed(names)))
 
 
-def _same_runs(facts: Facts) -> Found:
+def _same_runs(plan: Plan) -> Found:
     alike: dict[str, list[str]] = {}
-    for arm, own in facts.arms.items():
+    for arm, own in plan.compared.items():
         alike.setdefault(repr((own.settings, own.methods, own.learner)), []).append(arm)
     for arms in alike.values():
         if len(arms) > 1:
@@ -281,59 +264,43 @@ def _same_runs(facts: Facts) -> Found:
             yield "", note("same-runs", seen, why, do)
 
 
-def _tuning(facts: Facts) -> Found:
-    """Methods whose own settings are tuned, while other arms have none."""
-    tune = facts.full.study.tune
-    if tune is None:
-        return
-    for arm, own in facts.tuned.items():
-        if names := list(tune.own([use.name for use in own.methods if not use.config.idle])):
-            are = "is" if len(names) == 1 else "are"
-            seen = f"{listed(names)} {are} tuned too, which arms without the method do not have"
-            why = "they choose among more settings than the others, and part of a gain may come from that choice"
-            yield arm, note("extra-tuning", seen, why, "Report it as extra tuning, or take it out of the space")
-
-
-def _training(facts: Facts) -> Found:
+def _training(plan: Plan) -> Found:
     """Schedules and rates with which runs, or their trials, learn next to nothing."""
-    full = facts.full
-    study, tune = full.study, full.study.tune
-    for arm in (arm for arm in facts.arms if full.steps(arm)):
-        train, methods = study.settings(arm), study.methods(arm)
-        rates: list[float] = [train.lr]
+    study, tune = plan.study, plan.study.tune
+    for arm in (arm for arm in plan.compared if plan.steps(arm)):
+        train = study.settings(arm)
+        highest = train.lr
         if tune is not None and "lr" in tune.space:
             space = tune.space["lr"]
-            rates = [space.low, space.high] if isinstance(space, Range) else list(map(float, space))
-        found = list(setting_cautions(train, methods, full.steps(arm), rates))
+            highest = space.high if isinstance(space, Range) else max(map(float, space))
+        found = list(setting_cautions(train, plan.steps(arm), highest))
         if tune is not None and tune.cheaper and study.pairs(arm) is None:
             cheaper = Train.model_validate({**train.model_dump(), **tune.cheaper})
-            tried = setting_cautions(cheaper, methods, cheaper.total_steps(full.examples[arm]), rates)
+            tried = setting_cautions(cheaper, cheaper.total_steps(plan.examples[arm]), highest)
             found += [replace(caution, seen=f"in trials, {caution.seen}") for caution in tried if caution not in found]
-        chosen = "warmup-long" if tune is not None and "warmup" in tune.shared else ""  # by each trial for itself
+        chosen = "warmup-long" if tune is not None and "warmup" in tune.space else ""  # by each trial for itself
         yield from ((arm, caution) for caution in found if caution.code != chosen)
 
 
-def _language(facts: Facts) -> Found:
-    full = facts.full
-    if full.data is None:
+def _language(plan: Plan) -> Found:
+    if plan.data is None:
         return
-    splits = [full.data.splits[name] for name in ("test", "train")]
-    models = {full.models[arm].identity: full.models[arm] for arm in facts.arms if full.study.uses_model(arm)}
+    splits = [plan.data.splits[name] for name in ("test", "train")]
+    models = {model.identity: model for arm, model in plan.models.items() if plan.study.uses_model(arm)}
     for model in models.values():
-        folder = full.tokenizer.folder if full.tokenizer else model.folder
+        folder = plan.tokenizer.folder if plan.tokenizer else model.folder
         load = None if folder is None else tokenizer_folder(Path(folder)).load
-        if caution := language_caution(full.task.name, splits, model.hub_id or model.name, load):
+        if caution := language_caution(plan.task.name, splits, model.hub_id or model.name, load):
             yield "", caution
 
 
-def _small_budget(facts: Facts) -> Found:
+def _small_budget(plan: Plan) -> Found:
     """A published figure that this budget cannot reach: a baseline below it is then no sign of a mistake."""
-    full, reference = facts.full, facts.reference
-    study, task, model = full.study, full.task, full.model
+    study, task, model, reference = plan.study, plan.task, plan.model, plan.reference
     band = find_band(model.hub_id or model.name, task.name, task.metric)
     if band is None or study.train_on is not None or study.learner(reference) is not None:
         return
-    train, rows, used = study.settings(reference), full.examples[reference], full.used(reference)
+    train, rows, used = study.settings(reference), plan.examples[reference], plan.used(reference)
     passes = train.total_steps(used) / train.steps_per_epoch(used)
     if used >= FULL_BUDGET * rows and passes >= 1:
         return
@@ -343,6 +310,17 @@ def _small_budget(facts: Facts) -> Found:
     yield "", note("small-budget", f"{reference} trains on {seen}", why, do)
 
 
-RULES: tuple[Callable[[Facts], Found], ...]
-RULES = (_overlap, _verdicts, _design, _reference, _no_control, _freezing, _observing, _unequal, _same_runs, _tuning)
-RULES += (_training, _language, _small_budget)
+RULES: tuple[Callable[[Plan], Found], ...] = (
+    _overlap,
+    _verdicts,
+    _design,
+    _reference,
+    _no_control,
+    _freezing,
+    _observing,
+    _unequal,
+    _same_runs,
+    _training,
+    _language,
+    _small_budget,
+)

@@ -38,10 +38,9 @@ from fairtune.tasks.card.contamination import (
     shared_documents,
     shared_texts,
 )
-from fairtune.tasks.card.lengths import COVERAGE, auto_length, heldout_counts, train_counts
+from fairtune.tasks.card.lengths import COVERAGE, Counts, auto_length, heldout_counts, train_counts
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
 from fairtune.tasks.text_task import TextTask
-from fairtune.tasks.tokens.counts import Counts
 
 FEWEST_FOR_PAIRS = 2
 MOST_TOKENS = 1024
@@ -86,9 +85,14 @@ class FullStudy:
     tuned: Tuned | None = None
 
     @property
+    def reference(self) -> str:
+        """The arm that the others are compared to."""
+        return self.study.compare.to
+
+    @property
     def model(self) -> ModelSource:
-        """The model of the arm that the others are compared to; nearly always that of all."""
-        return self.models[self.study.compare.to]
+        """The model of the reference; nearly always that of all arms."""
+        return self.models[self.reference]
 
     def used(self, arm: str) -> int:
         """Training examples that an arm uses."""

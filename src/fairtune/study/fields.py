@@ -7,8 +7,62 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fairtune.core.errors import FairtuneError, nearest
-from fairtune.study.allowed import Fragment, allowed_text, options, resolved, schema_root, word
-from fairtune.study.field_examples import EXAMPLES, OTHER_NAMES
+from fairtune.study.allowed import Fragment, allowed_text, fragment_at, options, study_schema, word
+
+EXAMPLES = {
+    "task": "{train: reviews.csv, text: review, label: stars}",
+    "task.text": "[premise, hypothesis]",
+    "task.holdout": "{validation: 0.1, test: 0.2}",
+    "model.preset": "gpt-mini",
+    "tokenizer": "{train: 8000}",
+    "train": "{epochs: 3, batch_size: 32, max_length: auto}",
+    "train.examples": "{per_class: 8, resample: seed}",
+    "train.betas": "[0.9, 0.98]",
+    "arms.NAME": "{baseline: {lr: 2e-5}, my-arm: {lr: 2e-5, methods: [focal]}}",
+    "arms.NAME.methods": "[fgm, {focal: {gamma: 2}}]",
+    "arms.NAME.*": "{lr: 1e-4, epochs: 5}",
+    "tune": "{space: {lr: [2e-5, 1e-4, 3e-4]}, trials: 3, seeds: 2}",
+    "tune.space": "{lr: {low: 1e-5, high: 1e-3, log: true}}",
+    "tune.budget": "{epochs: 1, examples: 1000}",
+    "compare": "{to: baseline, margin: 1.5%}",
+    "claims": "[{arm: my-arm, better_than: baseline, by: 0.5%}, {arm: my-arm, faster: 1.3x}]",
+    "notes": "[Training is stable., Seed 3 was run on another machine.]",
+    "execution.slurm": "{partition: gpu, time: 4:00:00, gres: gpu:1, cpus: 4, memory: 16G, max_parallel: 4}",
+    "time": "{minutes: 10, precision: 2%}",
+    "track": "[tensorboard, mlflow]",
+    "plugins": "[my_module]",
+    "profiles": "{quick: {train: {epochs: 1}, seeds: 3}}",
+    "augment": "{delete: 0.1, typo: 0.05}",
+    "augment.function": "my_module:translate_back",
+    "bpsom": "{hidden: 64, grid: 10}",
+    "focal": "{gamma: 2, alpha: balanced}",
+    "focal.alpha": "[0.25, 0.75]",
+    "freeze": "{parts: [embeddings]}",
+    "layerwise_lr": "{decay: 0.95, head_multiplier: 10}",
+    "layerwise_lr.groups": "[{match: embeddings|encoder, lr: 2e-5}, {match: classifier|pooler, lr: 5e-5}]",
+    "orthogonal_qk": "{init: headwise, layers: 3-5}",
+    "peft": "{type: lora, r: 8}",
+    "weighted_ce.weights": "{negative: 1, positive: 3}",
+}
+"""How fields are written whose allowed values do not show it, by the path of the field; a test loads each of them."""
+
+OTHER_NAMES = {
+    "learning_rate": "lr",
+    "num_train_epochs": "epochs",
+    "num_epochs": "epochs",
+    "max_steps": "steps",
+    "per_device_train_batch_size": "batch_size",
+    "gradient_accumulation_steps": "accumulate",
+    "warmup_ratio": "warmup",
+    "warmup_steps": "warmup",
+    "lr_scheduler_type": "schedule",
+    "max_grad_norm": "clip",
+    "max_seq_length": "max_length",
+    "eval_steps": "evaluate",
+    "early_stopping_patience": "patience",
+    "seed": "seeds",
+}
+"""What other libraries call some of them."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +95,9 @@ class FieldDoc:
 
 def field_docs() -> list[FieldDoc]:
     """Every field of a study file, in the order of the schema, methods last."""
-    docs = list(_below(schema_root(), ""))
+    docs = list(_below(study_schema(), ""))
     for name, fragment in _methods().items():
-        docs += [_doc(name, "", "", fragment["description"]), *_below(fragment, f"{name}.")]
+        docs += [_doc(name, "", "", fragment), *_below(fragment, f"{name}.")]
     return docs
 
 
@@ -89,61 +143,57 @@ def nearest_field(name: str) -> str:
     return nearest(name, [doc.path for doc in field_docs()]) or nearest(last, ends)
 
 
-def _documented(name: str) -> Iterator[str]:
+def _documented(name: str) -> list[str]:
     """Where a place of a study file may be explained, the likeliest first."""
-    path = re.sub(r"\[\d*\]", "", name.strip().lower())
-    yield path
-    path = re.sub(r"^tune\.budget\.", "train.", re.sub(r"^profiles\.[^.]+\.", "", path))
-    yield path
-    methods, (arm, *settings) = method_names(), path.removeprefix("arms.").split(".")
-    if path.startswith("arms.") and (arm in methods or (nearest(arm, methods) and not settings)):
-        yield ".".join([arm, *settings])
-    else:
-        yield re.sub(r"^(arms\.[^.]+\.)?methods\.", "", path)
-        yield re.sub(r"^arms(\.[^.]+)?", "arms.NAME", path)
-        yield re.sub(r"^arms\.[^.]+\.", "train.", path)
+    path = re.sub(r"\[\d*\]|^profiles\.[^.]+\.", "", name.strip().lower())
+    of_method = re.sub(r"^((arms\.[^.]+\.)?methods|arms)\.", "", path)
+    return [
+        *([of_method] if of_method.partition(".")[0] in method_names() else []),
+        path,
+        re.sub(r"^arms(\.[^.]+)?", "arms.NAME", path),
+        re.sub(r"^(tune\.budget|arms\.[^.]+)\.", "train.", path),
+    ]
 
 
 def _methods() -> dict[str, Fragment]:
     """The settings of each method, by name: in what order they were registered depends on what was imported first."""
-    uses = schema_root()["$defs"].get("MethodUse", {"anyOf": [{}, {"properties": {}}]})
-    return dict(sorted(uses["anyOf"][1]["properties"].items()))
+    _, uses = options(fragment_at(("arms", "NAME", "methods", 0)))
+    return dict(sorted(uses["properties"].items()))
 
 
-def _doc(path: str, allowed: str, default: str, help: str) -> FieldDoc:
-    return FieldDoc(path, allowed, default, help, EXAMPLES.get(path, ""))
+def _doc(path: str, allowed: str, default: str, part: Fragment) -> FieldDoc:
+    return FieldDoc(path, allowed, default, part.get("description", ""), EXAMPLES.get(path, ""))
 
 
 def _below(fragment: Fragment, prefix: str) -> Iterator[FieldDoc]:
-    for name, raw in fragment.get("properties", {}).items():
-        part, path = resolved(raw), f"{prefix}{name}"
+    for name, part in fragment.get("properties", {}).items():
+        path = f"{prefix}{name}"
         if name == "arms":
-            yield from _arm(part["description"])
+            yield from _arm(part)
             continue
         is_list = path == "claims"  # its entries have fields of their own
         kinds = [one for one in options(part["items"] if is_list else part) if one.get("type") != "null"]
         nested = [kind for kind in kinds if kind.get("properties")]
         allowed = allowed_text(part) if is_list or len(kinds) > 1 or not nested else ""
         default = "required" if name in fragment.get("required", ()) else _default(part, bool(nested))
-        yield _doc(path, allowed, default, part.get("description", ""))
+        yield _doc(path, allowed, default, part)
         if path == "tune.budget":
-            yield _doc(f"{path}.*", "", "", "Any field of `train`, for trials alone.")
-            continue
-        for option in nested:
-            yield from _below(option, f"{path}.")
+            yield _doc(f"{path}.*", "", "", {"description": "Any field of `train`, for trials alone."})
+        else:
+            for option in nested:
+                yield from _below(option, f"{path}.")
 
 
-def _arm(description: str) -> Iterator[FieldDoc]:
+def _arm(arms: Fragment) -> Iterator[FieldDoc]:
     """What an arm has of its own; the fields of `train` are explained there."""
-    definitions = schema_root()["$defs"]
-    yield _doc("arms.NAME", "a mapping", "required", description)
-    for name, raw in definitions["Arm"]["properties"].items():
-        if name not in definitions["Train"]["properties"]:
-            part = resolved(raw)
-            is_methods = name == "methods"
-            allowed = "a list of methods: names, or {NAME: {FIELD: VALUE}}" if is_methods else allowed_text(part)
-            yield _doc(f"arms.NAME.{name}", allowed, "[]" if is_methods else _default(part), part["description"])
-    yield _doc("arms.NAME.*", "", "", "Any field of `train`, for this arm alone.")
+    yield _doc("arms.NAME", "a mapping", "required", arms)
+    train = fragment_at(("train",))["properties"]
+    for name, part in fragment_at(("arms", "NAME"))["properties"].items():
+        if name == "methods":
+            yield _doc("arms.NAME.methods", "a list of methods: names, or {NAME: {FIELD: VALUE}}", "[]", part)
+        elif name not in train:
+            yield _doc(f"arms.NAME.{name}", allowed_text(part), _default(part), part)
+    yield _doc("arms.NAME.*", "", "", {"description": "Any field of `train`, for this arm alone."})
 
 
 def _default(part: Fragment, section: bool = False) -> str:

@@ -20,7 +20,7 @@ from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.added_arms import copy_seeds
 from fairtune.study.audit import ArmSettings, Difference, arm_settings, find_differences, find_primaries
-from fairtune.study.cautions import Facts, find_cautions
+from fairtune.study.cautions import find_cautions
 from fairtune.study.expand import FullStudy, expand, find_inputs
 from fairtune.study.run_spec import RunSettings, RunSpec, hash_of
 from fairtune.study.schema import Study
@@ -55,6 +55,11 @@ class Plan(FullStudy):
     differences: tuple[Difference, ...] = ()
     cautions: tuple[Caution, ...] = ()
     trials: dict[str, Trial] = field(default_factory=dict)
+
+    @property
+    def compared(self) -> dict[str, ArmSettings]:
+        """The arms that are compared for their own sake: no copy of the reference, no matched control that was added."""
+        return {arm: own for arm, own in self.arms.items() if arm != self.copy and arm not in self.partners}
 
     @property
     def plugins(self) -> tuple[Plugin, ...]:
@@ -178,8 +183,7 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
             **({"tuning": tuned.plan} if tuned is not None and study.tune is not None else {}),
         }
     )
-    own = {arm: found for arm, found in judged.items() if arm != full.copy}
-    return Plan(
+    plan = Plan(
         **vars(full),
         runs=_runs(full, settings, plan_hash),
         hash=plan_hash,
@@ -187,8 +191,8 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         controls=controls,
         primaries=primaries,
         differences=find_differences(judged, controls, reference, full.missing),
-        cautions=find_cautions(Facts(full, own, controls, primaries), force),
     )
+    return replace(plan, cautions=find_cautions(plan, force))
 
 
 def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:

@@ -20,7 +20,7 @@ from fairtune.models.presets import parse_preset, preset_name
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.model import Model, PresetModel
 from fairtune.settings.values import LONGEST_NAME, LONGEST_TEXT, Name, Place, Section
-from fairtune.study.allowed import ruled_by
+from fairtune.study.allowed import spelt_out
 from fairtune.study.changes import apply_profile
 from fairtune.study.messages import problems_of
 from fairtune.study.problems import Problem, StudyError, dotted
@@ -205,8 +205,7 @@ def _validated(written: Written) -> SuiteFile:
     try:
         suite = SuiteFile.model_validate({name: data[name] for name in data if name in OWN_FIELDS or not inline})
     except ValidationError as error:
-        with ruled_by(_schema()):
-            raise StudyError(problems_of(error.errors(), written)) from None
+        raise StudyError(problems_of(error.errors(), written, spelt_out(_schema()))) from None
     crossed = [name for name in ("study", "tasks", "models") if data.get(name)]
     field, message = "", ""
     if suite.studies and crossed:

@@ -13,14 +13,10 @@ import numpy as np
 
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import as_percent
-from fairtune.methods.config import MethodUse
-from fairtune.methods.layerwise_lr import LayerwiseLRConfig
 from fairtune.settings.sections import Train
 from fairtune.tasks.definitions import LANGUAGES
 from fairtune.tasks.task import Split, Texts
 
-LOWEST_RATE = 1e-8
-"""Below this AdamW's steps are lost in the rounding of weights in 32 bits."""
 HIGHEST_RATE = 0.05
 """Weights are drawn with a standard deviation of about 0.02, and AdamW moves each by about the learning rate in a step."""
 SAMPLE = 200
@@ -36,13 +32,11 @@ ENGLISH = re.compile(
 """Well-known checkpoints that were pretrained on English alone, by the last part of their names in lower case."""
 
 
-def setting_cautions(
-    train: Train, methods: Sequence[MethodUse], steps: int, rates: Sequence[float] = ()
-) -> Iterator[Caution]:
-    """What a run's schedule and its rates let it learn, in this many optimizer steps.
+def setting_cautions(train: Train, steps: int, highest: float) -> Iterator[Caution]:
+    """What a run's schedule and its learning rate let it learn, in this many optimizer steps.
 
     Args:
-        rates: the lowest and the highest learning rate that are tried, where trials choose it.
+        highest: the learning rate, or the highest that trials may choose.
     """
     warmup = train.warmup_steps(steps)
     if train.warmup >= 1 and warmup >= steps:
@@ -53,21 +47,14 @@ def setting_cautions(
             f"the learning rate is still rising when training ends, at {as_percent((steps - 1) / warmup)} of the rate that is set",
             "Set `warmup: 0.1`, a tenth of the steps",
         )
-    peaks = {"the learning rate": list(rates or (train.lr,))}
-    for use in methods:
-        for group in (use.config.groups or ()) if isinstance(use.config, LayerwiseLRConfig) else ():
-            place = f"{use.name}: the learning rate of group '{group.place}'"
-            peaks[place] = [group.rate(lr) for lr in rates or (train.lr,)]
-    usual = "Rates of fine-tuning are 1e-5 to 1e-3"
-    for place, values in peaks.items():
-        if min(values) < LOWEST_RATE:
-            seen = f"{place} is {min(values):.2g} at its peak, below {LOWEST_RATE:g}"
-            why = "such steps are smaller than the rounding of most weights, so next to nothing is learned there"
-            yield Caution("warning", "rate-low", seen, why, f"{usual}; freeze what should not train")
-        if max(values) > HIGHEST_RATE:
-            seen = f"{place} is {max(values):.2g} at its peak, above {HIGHEST_RATE:g}"
-            why = "AdamW moves each weight by about that much in a step, which is more than most weights are, so training diverges"
-            yield Caution("warning", "rate-high", seen, why, f"{usual}; check for a lost exponent, as in 3 for 3e-5")
+    if highest > HIGHEST_RATE:
+        yield Caution(
+            "warning",
+            "rate-high",
+            f"the learning rate is {highest:.2g} at its peak, above {HIGHEST_RATE:g}",
+            "AdamW moves each weight by about that much in a step, which is more than most weights are, so training diverges",
+            "Rates of fine-tuning are 1e-5 to 1e-3; check for a lost exponent, as in 3 for 3e-5",
+        )
 
 
 def language_caution(

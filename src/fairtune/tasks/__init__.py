@@ -28,7 +28,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: a process that helps with texts starts several times as fast without."""
+    """Import a public name when it is first used: what needs one of them need not wait for all."""
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'fairtune.tasks' has no attribute {name!r}")

@@ -14,8 +14,7 @@ from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.file_tasks import load_file_task
 from fairtune.tasks.published import load_published
 from fairtune.tasks.registry import load_registered, registered_tasks
-from fairtune.tasks.task import Task
-from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.task import Task, prepared
 from fairtune.tasks.titles.task import titles
 
 
@@ -58,11 +57,7 @@ def _load(spec: str | FileTask | Mapping[str, Any], called: str = "task") -> Tas
 
 
 def _is_text(name: str) -> str:
-    return (
-        f"task '{name}' is text for language models and has no labels, so that nothing can be classified with it; "
-        "name it as the `task` of a study of language models. Tasks that classify: "
-        f"{one_of(_families())}."
-    )
+    return f"task '{name}' is text for language models and has no labels. Tasks that classify: {one_of(_families())}."
 
 
 def _trained_on(task: Task, other: Task) -> Task:
@@ -85,15 +80,10 @@ def _trained_on(task: Task, other: Task) -> Task:
 def unknown(name: str) -> str:
     """What to say of a name that is not in the catalogue; the many languages of a task go by one name."""
     known = [*task_names(), *ALIASES, *corpus_names()]
-    family, _, rest = name.lower().partition("/")
-    if family == "xnli" and name.lower() not in known:
-        language, _, variant = rest.partition("/")
-        what = "has no such language" if language not in ("", *LANGUAGES) else "needs a language"
-        if language in LANGUAGES:
-            what = f"has no '{variant}' of {language}"
+    if name.lower().partition("/")[0] == "xnli" and name.lower() not in known:
         return (
-            f"'xnli' {what}; write `xnli/<language>` with one of {one_of(LANGUAGES)}, or `xnli/<language>/{TRANSLATED}` with "
-            "any of them but en, which needs no translation."
+            f"write `xnli/<language>` with one of {one_of(LANGUAGES)}, or `xnli/<language>/{TRANSLATED}` with any of them but en, "
+            "which needs no translation."
         )
     return (
         f"not in the catalogue; known: {one_of(_families())}; text for language models: "

@@ -110,22 +110,15 @@ def load_corpus(spec: str | FileTask | Mapping[str, Any]) -> Corpus:
     """
     if not isinstance(spec, str):
         return _from_files(spec if isinstance(spec, FileTask) else FileTask.model_validate(spec))
-    for task in TEXTS:
-        if task.name == spec:
-            return _published(task)
+    if published := next((task for task in TEXTS if task.name == spec), None):
+        return _published(published)
     if spec in corpus_names():
         return _from_files(registered_tasks()[spec].spec)
-    raise DataError(
-        f"task '{spec}': not among the texts for language models; known: {one_of(corpus_names())}."
-        f"{nearest(spec, corpus_names())} For your own give a mapping with `kind: {LANGUAGE_MODEL}` and `train`."
-    )
+    names = corpus_names()
+    raise DataError(f"task '{spec}': not among the texts for language models: {one_of(names)}.{nearest(spec, names)}")
 
 
 def _from_files(spec: FileTask) -> Corpus:
-    if spec.kind != LANGUAGE_MODEL:
-        raise DataError(
-            f"task '{spec.name}': its kind is {spec.kind}; text for language models has `kind: {LANGUAGE_MODEL}`."
-        )
     files = {split: Path(file) for split in SPLITS if (file := getattr(spec, split)) is not None}
     shares = tuple((split, getattr(spec.holdout, split)) for split in SPLITS if split not in files)
     if sum(share for _, share in shares) >= 1:

@@ -71,19 +71,17 @@ def descriptions() -> list[Description]:
     return [*map(_published, (*CATALOGUE.values(), *TEXTS)), *map(_registered, registered_tasks().values())]
 
 
-def availability(task: Definition) -> tuple[str, str]:
-    """Where a published task would be read here, and what stands in the way."""
-    if task is TITLES:
-        return "made of the local mirror's titles", no_titles()
-    store = find_store(task)
-    repositories = dict.fromkeys(data.repository for data, _ in task.places().values())
-    return f"hub, {one_of(repositories)}" if isinstance(store, Hub) else str(store), store.missing()
-
-
 def _published(task: Definition) -> Description:
-    source, missing = availability(task)
-    remarks, licence = [], task.data.licence
-    uses = _uses(task, from_hub=source.startswith("hub"))
+    store = find_store(task)
+    from_hub, source, missing = isinstance(store, Hub), str(store), store.missing()
+    hub = [data for data, _ in task.places().values() if data.repository]
+    if from_hub:
+        source = f"hub, {one_of(dict.fromkeys(data.repository for data in hub))}"
+    uses, files = _uses(task, from_hub), [] if task.data.package else mirror_files(task)
+    if task is TITLES:
+        source, missing = "made of the local mirror's titles", no_titles()
+        files = [files[1], f"{task.data.folder}/<correct titles>.jsonl.gz"]
+    remarks, licence = [task.remark] if task.remark else [], task.data.licence
     if task.trained_on:
         remarks.append(f"trained on {task.trained_on.folder}")
         licence += f"; {task.trained_on.folder}: {task.trained_on.licence}"
@@ -96,12 +94,6 @@ def _published(task: Definition) -> Description:
             "validation and test are taken out of the training split, by a hash of the text, among its first "
             f"{uses['test'].rows:,} rows"
         )
-    if task.remark:
-        remarks.append(task.remark)
-    files = [] if task.data.package else mirror_files(task)
-    if task is TITLES:
-        files = [files[1], f"{task.data.folder}/<correct titles>.jsonl.gz"]
-    hub = [one for one, _ in task.places().values() if one.repository]
     return Description(
         name=task.name,
         kind=_kind(task.labels, task.text),
@@ -121,14 +113,12 @@ def _published(task: Definition) -> Description:
 
 
 def _uses(task: Definition, from_hub: bool) -> dict[str, SplitUse]:
-    rows = {role: data.rows[split] for role, (data, split) in task.places().items()}
-    uses = {role: SplitUse(split, rows[role]) for role, (_, split) in task.places().items()}
-    held_out = uses["train"]
+    uses = {role: SplitUse(split, data.rows[split]) for role, (data, split) in task.places().items()}
+    train = uses["train"]
     if task.shares and task.labels:
-        uses["train"] = replace(held_out, share=f"{1 - sum(task.shares.values()):.0%}")
-    elif task.shares:
-        held_out = replace(held_out, rows=min(HEAD, rows["train"]))
-    uses |= {role: replace(held_out, share=f"{share:.0%}") for role, share in task.shares.items()}
+        uses["train"] = replace(train, share=f"{1 - sum(task.shares.values()):.0%}")
+    searched = train.rows if task.labels else min(HEAD, train.rows or HEAD)
+    uses |= {role: replace(train, rows=searched, share=f"{share:.0%}") for role, share in task.shares.items()}
     if task.test is None or (task.hidden and from_hub):
         uses["validation"] = uses["test"] = replace(uses["validation"], share="half")
     return {role: uses[role] for role in SPLITS}

@@ -13,19 +13,15 @@ and out of the validation split what is also in the test split. The test split i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, one_of
 from fairtune.ledger.data_card import Removal
-from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
-from fairtune.tasks.task import Labels, Split, Task
-from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.task import Labels, Task, prepared
 from fairtune.tasks.text_hashes import Hashes
 
 Mask = npt.NDArray[np.bool_]
@@ -82,8 +78,8 @@ def without_duplicates(task: Task) -> Task:
     _require_rest(task, drop, removal)
     source = f"{task.source}; deduplicated: {removal}"
 
-    def make(aside: Path) -> Task:
-        kept = {name: _filtered(task.splits[name], ~mask, aside / f"{name}.arrow") for name, mask in drop.items()}
+    def make(_: Path) -> Task:
+        kept = {name: task.splits[name].take(np.flatnonzero(~mask)) for name, mask in drop.items()}
         return replace(task, splits={**task.splits, **kept}, source=source, known=None)
 
     parts = ["dedupe", task.name, task.metric, list(task.labels), task.facts().hashes, source, task.kinds]
@@ -105,17 +101,3 @@ def _require_rest(task: Task, drop: dict[str, Mask], removal: Removal) -> None:
             f"{where} leaves nothing to select by: every validation text is in the test split too. Give other validation "
             "data, or set dedupe: false."
         )
-
-
-def _filtered(split: Split, keep: Mask, file: Path) -> Split:
-    """The kept examples, written as they come."""
-    import pyarrow as pa
-
-    def batches() -> Iterator[Any]:
-        first = 0
-        for batch in split.table.to_batches(max_chunksize=BATCH):
-            yield batch.filter(pa.array(keep[first : first + len(batch)]))
-            first += len(batch)
-
-    write_batches(file, batches())
-    return Split(open_table(file))

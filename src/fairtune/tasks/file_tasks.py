@@ -19,8 +19,7 @@ from fairtune.tasks.splits import (
     read_labels,
     refuse_regression,
 )
-from fairtune.tasks.task import SPLITS, Task
-from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.task import SPLITS, Task, prepared
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,6 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
                 aside / f"{split}.rows",
                 spec.kinds if split in kinds else None,
                 one.called,
-                hashed=spec.text,
-                placed=split == "train" and bool(shares),
                 encoding=spec.encoding,
             )
             for split, one in given.items()

@@ -11,8 +11,7 @@ from fairtune.tasks.definitions import Definition
 from fairtune.tasks.reading.rows import Rows
 from fairtune.tasks.splits import by_hash, fixed_halves, make_split, read_labels
 from fairtune.tasks.stores import Store, find_store
-from fairtune.tasks.task import Task
-from fairtune.tasks.task_cache import is_prepared, prepared
+from fairtune.tasks.task import Task, is_prepared, prepared
 
 UNLABELLED = "-1"
 """What the hub puts where the labels of a test split are kept secret."""

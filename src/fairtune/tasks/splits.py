@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import DataError, nearest, one_of
+from fairtune.core.numbers import plural
 from fairtune.settings.few_labels import Examples, FewLabels
-from fairtune.tasks.class_samples import class_sample
 from fairtune.tasks.reading.labels import NO_LABEL, SHOWN, merged_names, other_spellings, refuse_scores, without_label
-from fairtune.tasks.reading.row_hashes import EXACT, NORMAL, PLACE, example_hashes, place_hashes
 from fairtune.tasks.reading.rows import KIND, NUMBER, Rows, open_table, write_batches
 from fairtune.tasks.task import TEXT_COLUMNS, Split
-from fairtune.tasks.text_hashes import PAIR_SEPARATOR, unit_hash, unit_hashes
+from fairtune.tasks.text_hashes import PAIR_SEPARATOR, exact_and_normal, place_hashes, unit_hash, unit_hashes
 
 MOST_CLASSES, LABELS_SHOWN = 1000, 20
 
@@ -27,11 +26,7 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
     """Split rows by a hash of their text: fixed for ever, and equal texts always fall on the same side."""
     if not shares:
         return {"train": rows}
-    if PLACE in rows.table.column_names:
-        numbers = np.concatenate([batch.column(0).to_numpy() for batch in rows.arrow([PLACE])])
-        rows = replace(rows, table=rows.table.drop_columns(PLACE))
-    else:
-        numbers = np.concatenate([place_hashes(batch.columns) for batch in rows.arrow(text)])
+    numbers = np.concatenate([place_hashes([column.to_pylist() for column in batch]) for batch in rows.arrow(text)])
     left, parts = np.ones(len(numbers), dtype=np.bool_), {"train": numbers[:0]}
     for name, share in shares.items():
         parts[name] = np.flatnonzero(left & (numbers < share))
@@ -219,13 +214,13 @@ def make_split(
                 raise DataError(f"{rows.where}: row {wrong}: column '{column}' holds nothing, not a text.")
         labels = batch.columns[len(text)]
         place = pc.index_in(labels, value_set=pa.array(list(numbers), labels.type))
-        exact, normal = batch.columns[-2:] if hashed else map(pa.array, example_hashes(texts))
+        exact, normal = exact_and_normal([found.to_pylist() for found in texts])
         fields = {
             "id": pc.binary_join_element_wise(pa.scalar(name), pc.cast(places, pa.string()), "-"),
             **dict(zip(TEXT_COLUMNS, (pc.cast(found, pa.large_string()) for found in texts), strict=False)),
             "label": pa.array(list(numbers.values()), pa.int64()).take(place),
-            "exact": exact,
-            "normal": normal,
+            "exact": pa.array(exact),
+            "normal": pa.array(normal),
             **({"kind": batch.column(KIND)} if kinds else {}),
         }
         return pa.record_batch(fields)
@@ -233,8 +228,8 @@ def make_split(
     for column in text:
         if not blank:
             rows.refuse_missing(column, "text")
-    hashed, kinds = EXACT in rows.table.column_names, KIND in rows.table.column_names
-    columns = [*text, label, NUMBER, *([KIND] if kinds else []), *([EXACT, NORMAL] if hashed else [])]
+    kinds = KIND in rows.table.column_names
+    columns = [*text, label, NUMBER, *([KIND] if kinds else [])]
     file = aside / f"{name}.arrow"
     write_batches(file, map(examples, rows.arrow(columns)))
     return Split(open_table(file))
@@ -252,6 +247,48 @@ def fixed_sample(split: Split, size: Examples | None, seed: int | None = None) -
     if size is None or size >= len(split):
         return split
     return split.take(np.sort(_stratified_order(split, "sample")[:size]))
+
+
+def class_sample(split: Split, per_class: int, seed: int | None = None) -> Split:
+    """So many examples of each class; of the same seed, fewer are always among more.
+
+    What is taken depends on the texts and the seed alone, not on the order of the rows, and no text is taken twice before all
+    others of its class are taken once.
+
+    Args:
+        seed: that draws the sample; None is the one that all seeds share.
+    """
+    salt = "few" if seed is None else f"few{PAIR_SEPARATOR}{seed}"
+    ranks = unit_hashes(PAIR_SEPARATOR.join([salt, *texts]) for texts in split.texts)
+    members = [np.flatnonzero(split.labels == label) for label in np.unique(split.labels)]
+    return split.take(np.sort(np.concatenate([_first(ranks, some, per_class) for some in members])))
+
+
+def require_per_class(split: Split, labels: tuple[str, ...], per_class: int, where: str) -> None:
+    """Refuse a sample for which a class has too few examples.
+
+    Args:
+        where: that asks for it.
+    """
+    counts = np.bincount(split.labels, minlength=len(labels))
+    least = int(counts.argmin())
+    if counts[least] < per_class:
+        short = int((counts < per_class).sum()) - 1
+        others = f", and {plural(short, 'other class has', 'other classes have')} too few" if short else ""
+        raise DataError(
+            f"{where}: per_class is {per_class:,}, but class '{labels[least]}' has "
+            f"{plural(int(counts[least]), 'training example')}{others}; use {counts[least]:,} or less, or give a number of "
+            "examples instead, which takes the classes in their shares."
+        )
+
+
+def _first(ranks: npt.NDArray[np.float64], members: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """The members of a class that come first, equal texts one after another only once every text was taken."""
+    order = members[np.argsort(ranks[members], kind="stable")]
+    new = np.concatenate([[True], np.diff(ranks[order]) > 0])
+    starts = np.flatnonzero(new)
+    repeats = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return order[np.argsort(repeats, kind="stable")][:count]
 
 
 def fixed_halves(split: Split) -> tuple[Split, Split]:

@@ -85,7 +85,7 @@ class Files:
     def read(self, data: DataSet, split: str, texts: Sequence[str], label: str, aside: Path) -> Rows:
         """One split; `aside` is a folder for files that need not last."""
         target = aside / f"{data.folder.replace('/', '-')}-{split}.rows"
-        rows = read_rows(self._file(data, split), [*texts, *data.only[:1]], label, target, hashed=texts)
+        rows = read_rows(self._file(data, split), [*texts, *data.only[:1]], label, target)
         return rows.where_equal(*data.only) if data.only else rows
 
     def texts(self, data: DataSet, split: str, column: str) -> Iterator[list[str]]:

@@ -1,4 +1,4 @@
-"""What a task is once its data is read.
+"""What a task is once its data is read and checked, which is done once: the cache keeps it.
 
 Texts stay on disk: Arrow maps them into memory where they are used.
 """
@@ -6,14 +6,20 @@ Texts stay on disk: Arrow maps them into memory where they are used.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from fairtune.core.cache import cache_folder, cached, key_of
+from fairtune.core.files import write_json
+from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
 from fairtune.tasks.text_hashes import PAIR_SEPARATOR, Hashes, exact_and_normal
 
 Labels = npt.NDArray[np.int64]
@@ -21,7 +27,9 @@ Texts = tuple[str, ...]
 """One text, or the two of a pair."""
 TEXT_COLUMNS = ("text", "pair")
 SPLITS = ("train", "validation", "test")
-BATCH = 10_000
+AREA, VERSION = "tasks", 4
+"""In the cache; the version is raised whenever the same files would give other splits."""
+FACTS = ("name", "metric", "labels", "source", "notes")
 
 
 class TextView(Sequence[Texts]):
@@ -106,7 +114,8 @@ class Split:
     def _hashes(self) -> tuple[Hashes, Hashes]:
         if "exact" in self.table.column_names:
             return _numbers(self.table.column("exact")), _numbers(self.table.column("normal"))
-        return exact_and_normal(self.texts)
+        texts = [name for name in TEXT_COLUMNS if name in self.table.column_names]
+        return exact_and_normal([self.table.column(name).to_pylist() for name in texts])
 
     @property
     def kinds(self) -> tuple[str | None, ...] | None:
@@ -206,6 +215,37 @@ class Task:
         rows = {name: len(split) for name, split in self.splits.items()}
         hashes = {name: split.identity for name, split in self.splits.items()}
         return TaskFacts(self.name, self.kind, self.metric, self.labels, rows, self.source, self.fingerprint, hashes)
+
+
+def prepared(parts: Any, make: Callable[[Path], Task]) -> Task:
+    """The task that `make` reads, or what was kept of it.
+
+    Args:
+        parts: everything that decides the outcome: what the files hold, which columns count, how they are split.
+        make: reads it; the folder that it is given is for files that need not last.
+    """
+    return cached(AREA, key_of([VERSION, parts]), lambda folder: _build(folder, make), _open)
+
+
+def is_prepared(parts: Any) -> bool:
+    """Whether a task that was read from these parts is in the cache."""
+    return (cache_folder() / AREA / key_of([VERSION, parts])).is_dir()
+
+
+def _build(folder: Path, make: Callable[[Path], Task]) -> None:
+    with tempfile.TemporaryDirectory(dir=folder) as aside:
+        task = make(Path(aside))
+        for name in SPLITS:
+            write_batches(folder / f"{name}.arrow", task.splits[name].table.to_batches(max_chunksize=BATCH))
+        facts = {field: getattr(task, field) for field in FACTS}
+        splits = {name: task.splits[name].identity for name in SPLITS}
+    write_json(folder / "task.json", {**facts, "known": task.fingerprint, "splits": splits})
+
+
+def _open(folder: Path) -> Task:
+    facts = json.loads((folder / "task.json").read_bytes())
+    splits = {name: Split(open_table(folder / f"{name}.arrow"), known) for name, known in facts["splits"].items()}
+    return Task(**{**facts, "labels": tuple(facts["labels"]), "notes": tuple(facts["notes"]), "splits": splits})
 
 
 def _numbers(column: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from fairtune.core.cache import key_of
@@ -16,20 +15,15 @@ from fairtune.tasks.tokens.tokenization import TokenizerFolder
 
 @dataclass(frozen=True)
 class TextTask:
-    """A corpus in tokens.
-
-    Args:
-        check_stop: called again and again, so that a long job can be stopped.
-    """
+    """A corpus in tokens."""
 
     corpus: Corpus
     tokenizer: TokenizerFolder
-    check_stop: Callable[[], None] = lambda: None
 
     def blocks(self, split: str, train: Train) -> TokenBlocks:
         """A split as tokens, from the cache where they are in it; of the training split as many as the settings say."""
         limit = train.tokens if split == "train" else None
-        return token_blocks(self.corpus, split, self.tokenizer.load(), limit, self.check_stop)
+        return token_blocks(self.corpus, split, self.tokenizer.load(), limit)
 
     def examples(self, train: Train) -> int:
         """How many blocks there are to train on.

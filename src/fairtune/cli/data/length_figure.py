@@ -10,14 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from fairtune.cli.data.lengths import percent
 from fairtune.core.errors import DataError
 from fairtune.core.files import write_atomically
+from fairtune.core.numbers import as_percent
 from fairtune.core.printable import printable
 from fairtune.report.figures.canvas import drawing, new_figure
 from fairtune.report.figures.palette import BLUE, GREY, VERMILION
-from fairtune.tasks.card.lengths import CHOICES, Lengths
-from fairtune.tasks.tokens.counts import Counts
+from fairtune.tasks.card.lengths import CHOICES, Counts, Lengths
 
 DOTS = 160
 """Of a PNG's inch."""
@@ -55,11 +54,11 @@ def _draw(axes: Axes, lengths: Lengths) -> None:
     _curve(axes, lengths.heldout, "validation and test", low, high, color=GREY, linewidth=1.3, linestyle="--")
     for length in CHOICES:
         axes.axvline(length, color=GREY, linewidth=0.7, alpha=0.6, zorder=1)
-        cut = "beyond" if length in lengths.beyond else percent(train.cut(length), 1)
+        cut = "beyond" if length in lengths.beyond else as_percent(train.cut(length))
         axes.annotate(cut, (length, 102), ha="center", fontsize=8, annotation_clip=False)
     share = 100 * lengths.coverage
     axes.plot([low, lengths.covering, lengths.covering], [share, share, 0], color=VERMILION, linewidth=1.4, zorder=3)
-    text = f"{lengths.covering:,} tokens cover {percent(lengths.coverage)}"
+    text = f"{lengths.covering:,} tokens cover {100 * lengths.coverage:.6g} %"
     axes.annotate(text, (low, share), (5, -4), textcoords="offset points", va="top", color=VERMILION, fontweight="bold")
     axes.set_xscale("log", base=2)
     axes.set_xlim(low, high)

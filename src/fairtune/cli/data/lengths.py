@@ -13,9 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.command import AsJson, console, print_json, report_errors
+from fairtune.cli.data.card import TaskName
 from fairtune.cli.options import read_task
 from fairtune.core.console import Console
 from fairtune.core.errors import DataError, one_of
+from fairtune.core.numbers import as_percent
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.monitor.stage_view import show_stages
@@ -36,14 +38,6 @@ ROWS, BAR = 16, 46
 """Most rows of the histogram, and columns of its longest bar."""
 MUCH = 1.5
 """Held-out examples that are truncated so many times as often are mentioned."""
-TaskName = Annotated[
-    str,
-    typer.Argument(
-        metavar="TASK",
-        help="A task of the catalogue, or your files, such as '{train: a.csv, text: title}'.",
-        show_default=False,
-    ),
-]
 ModelName = Annotated[
     str,
     typer.Option(
@@ -112,24 +106,17 @@ def length_view(found: Lengths) -> Group:
     return Group(*parts)
 
 
-def percent(share: float, digits: int | None = None) -> str:
-    """A share in words; one that is not quite none or all is never shown as that."""
-    if digits is None:
-        return f"{100 * share:.6g} %"
-    least = 10.0**-digits
-    if share > 0 and 100 * share < least / 2:
-        return f"< {least:.{digits}f} %"
-    if share < 1 and 100 * share > 100 - least / 2:
-        return f"> {100 - least:.{digits}f} %"
-    return f"{100 * share:.{digits}f} %"
+def share_text(share: float) -> str:
+    """A share that was asked for: 95 %, 97.5 %."""
+    return f"{100 * share:.6g} %"
 
 
 def _sentences(found: Lengths) -> list[str]:
     """What to do, and how to read the costs."""
-    share, most = percent(found.coverage), found.positions
+    share, most = share_text(found.coverage), found.positions
     auto = auto_length(found.train, most)
     if most is not None and found.covering > most:
-        covered = percent(1 - found.train.cut(most), 1)
+        covered = as_percent(1 - found.train.cut(most))
         advice = f"{found.covering:,} tokens would cover {share}; the model takes {most}, which cover {covered}."
     else:
         advice = f"{found.covering:,} tokens cover {share} of the training examples."
@@ -137,8 +124,8 @@ def _sentences(found: Lengths) -> list[str]:
     ours, theirs = found.train.cut(auto), found.heldout.cut(auto)
     if theirs > MUCH * max(ours, 1 - COVERAGE):
         lines.append(
-            f"Caution: validation and test are longer than training; {auto} tokens truncate {percent(theirs, 1)} of them "
-            f"(training {percent(ours, 1)}). {found.heldout.covering(COVERAGE):,} tokens cover {percent(COVERAGE)} of them."
+            f"Caution: validation and test are longer than training; {auto} tokens truncate {as_percent(theirs)} of them "
+            f"(training {as_percent(ours)}). {found.heldout.covering(COVERAGE):,} tokens cover {share_text(COVERAGE)} of them."
         )
     lines.append(
         f"The cost is an epoch's tokens, padding included, in batches of {BATCH_SIZE} with similar lengths, which is how fairtune "
@@ -173,7 +160,7 @@ def _histogram(found: Lengths) -> Table:
     width = -(-max(1, found.train.covering(0.99)) // ROWS)
     bins = np.bincount(np.minimum(np.maximum(found.train.lengths - 1, 0) // width, ROWS))
     marks = {length: str(length) for length in CHOICES}
-    marks[found.covering] = f"{found.covering} covers {percent(found.coverage)}"
+    marks[found.covering] = f"{found.covering} covers {share_text(found.coverage)}"
     for place in range(int(np.flatnonzero(bins)[0]), len(bins)):
         first, last, count = place * width + 1, (place + 1) * width, int(bins[place])
         is_open = place == ROWS and found.train.longest > last
@@ -189,7 +176,7 @@ def _choices(found: Lengths) -> Table:
         "\nmax_length", "truncated\ntraining", "truncated\nheld out", "tokens\nlost", "tokens\nan example", "\ncost"
     )
     for choice in found.choices:
-        shares = [percent(share, 1) for share in (choice.truncated, choice.heldout_truncated, choice.lost)]
+        shares = [as_percent(share) for share in (choice.truncated, choice.heldout_truncated, choice.lost)]
         style = "bold" if choice.max_length == found.covering else None
         table.add_row(
             f"{choice.max_length:,}", *shares, f"{choice.mean_tokens:,.1f}", f"{choice.cost:.2f} ×", style=style

@@ -20,7 +20,8 @@ from fairtune.tasks.card.languages import languages_of
 from fairtune.tasks.card.warnings import warnings_of
 from fairtune.tasks.catalogue import load_task
 from fairtune.tasks.duplicates import contradictory, find_duplicates, repeated, shared, without_duplicates
-from fairtune.tasks.task import BATCH, SPLITS, TEXT_COLUMNS, Split, Task
+from fairtune.tasks.reading.rows import BATCH
+from fairtune.tasks.task import SPLITS, TEXT_COLUMNS, Split, Task
 from fairtune.tasks.text_hashes import exact_and_normal
 
 VERSION = 2
@@ -49,7 +50,7 @@ def card_of(spec: str | FileTask | Mapping[str, Any], train_on: str | None = Non
 @stage("looking over the data for its card")
 def _count(task: Task) -> DataCard:
     pairs = TEXT_COLUMNS[1] in task.splits["test"].table.column_names
-    firsts = {name: exact_and_normal((texts[0],) for texts in task.splits[name].texts)[1] for name in SPLITS if pairs}
+    firsts = {name: exact_and_normal([(texts[0] for texts in task.splits[name].texts)])[1] for name in SPLITS if pairs}
 
     def overlap(first: str, second: str) -> Overlap:
         ours, theirs = task.splits[second], task.splits[first]

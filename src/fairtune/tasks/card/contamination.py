@@ -67,12 +67,12 @@ def shared_documents(corpus: Corpus) -> SharedTexts:
 
 
 def _documents(corpus: Corpus, split: str) -> Hashes:
-    texts: list[tuple[str]] = []
+    texts: list[str] = []
     for batch in corpus.documents(split):
-        texts += [(text,) for text in batch]
+        texts += batch
         if len(texts) >= MOST_DOCUMENTS:
             break
-    return exact_and_normal(texts[:MOST_DOCUMENTS])[1]
+    return exact_and_normal([texts[:MOST_DOCUMENTS]])[1]
 
 
 def _shared(test: Hashes, others: Hashes) -> SharedTexts:

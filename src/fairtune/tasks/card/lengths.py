@@ -2,25 +2,116 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairtune.settings.sections import Train
-from fairtune.tasks.task import Task
-from fairtune.tasks.tokens.counts import Counts, token_counts
-from fairtune.tasks.tokens.encoded_splits import training_batches
-from fairtune.tasks.tokens.tokenization import TokenizerFolder
+import numpy as np
+import numpy.typing as npt
 
+from fairtune.core.cache import cached_json, key_of
+from fairtune.core.stages import stage
+from fairtune.settings.sections import Train
+from fairtune.tasks.splits import fixed_sample
+from fairtune.tasks.task import TEXT_COLUMNS, Split, Task
+from fairtune.tasks.tokens.encoded_splits import training_batches
+from fairtune.tasks.tokens.tokenization import TokenizerFolder, tokenize
+
+VERSION = 2
+"""Raised whenever the same texts would give other counts."""
+SAMPLE, HELDOUT_SAMPLE = 20_000, 5_000
+"""Most examples that are counted: of 20,000 a share of 5 % is known to a third of a point. By held-out ones nothing is decided."""
 BATCH_SIZE = int(Train().batch_size)
 COVERAGE = 0.95
 PERCENTILES = (50, 75, 90, 95, 99)
 CHOICES = (64, 96, 128, 256, 512)
 REFERENCE = 128
 """The choice whose cost is 1."""
-HELDOUT_SAMPLE = 5_000
-"""Most examples of validation and test that are counted: nothing is decided by them, they only show whether they differ."""
 SHORTEST = 8
 """What `auto` does not go below."""
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How many tokens some examples have, special tokens included, nothing truncated.
+
+    Args:
+        lengths: of each example that was counted, ascending.
+        rows: examples of the whole split, of which a sample may have been counted.
+    """
+
+    lengths: Numbers
+    rows: int
+
+    @property
+    def n(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def sampled(self) -> bool:
+        return self.n < self.rows
+
+    @property
+    def longest(self) -> int:
+        return int(self.lengths[-1])
+
+    def covering(self, share: float) -> int:
+        """The smallest length that this share of the examples does not exceed."""
+        return int(self.lengths[np.searchsorted(np.arange(1, self.n + 1) / self.n, share)])
+
+    def cut(self, length: int) -> float:
+        """The share of examples that are truncated at a length."""
+        return float((self.lengths > length).mean())
+
+    def lost(self, length: int) -> float:
+        """The share of tokens that truncation at a length takes away."""
+        return float(np.maximum(self.lengths - length, 0).sum() / max(1, self.lengths.sum()))
+
+    def truncated(self, length: int) -> Numbers:
+        """The length of every example, truncated."""
+        return np.minimum(self.lengths, length)
+
+
+def train_counts(task: Task, tokenizer: TokenizerFolder) -> Counts:
+    return token_counts([task.splits["train"]], tokenizer)
+
+
+def heldout_counts(task: Task, tokenizer: TokenizerFolder) -> Counts:
+    """Validation and test together."""
+    return token_counts([task.splits["validation"], task.splits["test"]], tokenizer, HELDOUT_SAMPLE)
+
+
+def count_tokens(split: Split, tokenizer: Any, most: int = SAMPLE) -> Counts:
+    """Counts of a split, of a fixed sample where it has more than `most` examples."""
+    texts, found = fixed_sample(split, most).texts, []
+    with stage("counting tokens of texts", len(texts)) as advance:
+        for piece in tokenize(texts, tokenizer):
+            found.append(piece.lengths)
+            advance(len(piece.lengths))
+    return Counts(np.sort(np.concatenate(found)), len(split))
+
+
+def token_counts(splits: Sequence[Split], tokenizer: TokenizerFolder, most: int = SAMPLE) -> Counts:
+    """Counts of some splits together, from the cache where they are in it."""
+
+    def count() -> dict[str, Any]:
+        import pyarrow as pa
+
+        columns = [name for name in ("id", *TEXT_COLUMNS, "label") if name in splits[0].table.column_names]
+        together = Split(pa.concat_tables([split.table.select(columns) for split in splits]))
+        counts = count_tokens(together, tokenizer.load(), most)
+        return {"lengths": counts.lengths.tolist(), "rows": counts.rows}
+
+    key = key_of([VERSION, most, [split.identity for split in splits], tokenizer.identity()])
+    kept = cached_json("lengths", key, count)
+    return Counts(np.array(kept["lengths"]), kept["rows"])
+
+
+def auto_length(train: Counts, positions: int | None) -> int:
+    """What `max_length: auto` is: the smallest length that covers 95 % of the training examples, within the model's reach."""
+    wanted = max(train.covering(COVERAGE), SHORTEST)
+    return wanted if positions is None else min(wanted, positions)
 
 
 @dataclass(frozen=True)
@@ -113,21 +204,6 @@ def padded_tokens(counts: Counts, length: int) -> int:
     lengths = counts.truncated(length)
     batches = training_batches(lengths, BATCH_SIZE, seed=0, epoch=0)
     return sum(len(batch) * int(lengths[batch].max()) for batch in batches)
-
-
-def train_counts(task: Task, tokenizer: TokenizerFolder) -> Counts:
-    return token_counts([task.splits["train"]], tokenizer)
-
-
-def heldout_counts(task: Task, tokenizer: TokenizerFolder) -> Counts:
-    """Validation and test together."""
-    return token_counts([task.splits["validation"], task.splits["test"]], tokenizer, HELDOUT_SAMPLE)
-
-
-def auto_length(train: Counts, positions: int | None) -> int:
-    """What `max_length: auto` is: the smallest length that covers 95 % of the training examples, within the model's reach."""
-    wanted = max(train.covering(COVERAGE), SHORTEST)
-    return wanted if positions is None else min(wanted, positions)
 
 
 def _counts_json(counts: Counts) -> dict[str, Any]:

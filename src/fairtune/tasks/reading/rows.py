@@ -15,7 +15,6 @@ from fairtune.core.stages import Advance, stage
 from fairtune.tasks.reading.labels import label_texts, some_rows
 from fairtune.tasks.reading.parquet import plain_column
 from fairtune.tasks.reading.reader import RowBatch, checked_texts, shard_batches
-from fairtune.tasks.reading.row_hashes import with_hashes
 
 Indices = npt.NDArray[np.int64]
 NUMBER = "#"
@@ -113,8 +112,6 @@ def collect(
     label: str | None,
     aside: Path,
     kind: str | None = None,
-    hashed: Sequence[str] = (),
-    placed: bool = False,
 ) -> Rows:
     """Write rows to a file as they come, and give them back mapped into memory.
 
@@ -123,8 +120,6 @@ def collect(
         label: the column with labels of any type.
         aside: the file to write.
         kind: the column that says of what kind a row is, or nothing.
-        hashed: the texts of an example, where the rows get columns with their hashes.
-        placed: also with that by which they are held out.
     """
     import pyarrow as pa
 
@@ -150,7 +145,7 @@ def collect(
 
     called = where.name if isinstance(where, Path) else where
     with stage(f"reading rows of {called}") as advance:
-        write_batches(aside, with_hashes(batches(advance), hashed, placed) if hashed else batches(advance))
+        write_batches(aside, batches(advance))
     if not aside.stat().st_size:
         raise DataError(f"{where}: the file has no rows.")
     return Rows(where, open_table(aside), types)
@@ -209,8 +204,6 @@ def read_rows(
     aside: Path,
     kind: str | None = None,
     called: str | None = None,
-    hashed: Sequence[str] = (),
-    placed: bool = False,
     encoding: str | None = None,
 ) -> Rows:
     """The named columns of a file or a folder of shards.
@@ -219,9 +212,8 @@ def read_rows(
         aside: a file to write, which the rows are mapped from.
         kind: the column that says of what kind a row is.
         called: what messages call the file, where its name would tell a user nothing.
-        hashed, placed: which hashes the rows get, as for `collect`.
         encoding: of the file; None is UTF-8, or what its mark says.
     """
     columns = list(dict.fromkeys([*texts, *filter(None, (label, kind))]))
     read = shard_batches(path, columns, encoding=encoding)
-    return collect(called or path, read, texts, label, aside, kind, hashed, placed)
+    return collect(called or path, read, texts, label, aside, kind)

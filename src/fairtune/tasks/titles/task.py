@@ -12,8 +12,7 @@ from fairtune.tasks.reading.files import file_identity
 from fairtune.tasks.reading.rows import read_rows
 from fairtune.tasks.splits import by_hash, make_split, read_labels
 from fairtune.tasks.stores import MIRROR, mirror_file, mirror_folder
-from fairtune.tasks.task import Task
-from fairtune.tasks.task_cache import prepared
+from fairtune.tasks.task import Task, prepared
 from fairtune.tasks.titles.files import read_titles, write_made
 from fairtune.tasks.titles.made_titles import MadeTitle, make_titles
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,19 +135,12 @@ class TokenBlocks:
             yield self.window(start, end)
 
 
-def token_blocks(
-    corpus: Corpus,
-    split: str,
-    tokenizer: Any,
-    tokens: int | None = None,
-    check_stop: Callable[[], None] = lambda: None,
-) -> TokenBlocks:
+def token_blocks(corpus: Corpus, split: str, tokenizer: Any, tokens: int | None = None) -> TokenBlocks:
     """A split of a corpus as tokens, from the cache where they are in it.
 
     Args:
         tokenizer: of transformers.
         tokens: stop after exactly so many, even within a document; None takes all.
-        check_stop: called regularly, so that a long job can be stopped.
 
     Raises:
         DataError: the tokenizer has no EOS, there is no text, or it cannot be read.
@@ -164,7 +157,7 @@ def token_blocks(
     key = key_of([VERSION, corpus.identity(split), tokenizer_identity(whole), eos, bos, tokens])
 
     def build(folder: Path) -> None:
-        sizes = _write(folder / FILE, corpus, split, whole, bos, dtype, tokens, check_stop)
+        sizes = _write(folder / FILE, corpus, split, whole, bos, dtype, tokens)
         if not len(sizes):
             raise DataError(f"{where}: there is no text in it ({corpus.source}); every document is blank or held out.")
         sizes.astype(SIZE).tofile(folder / SIZES)
@@ -176,7 +169,7 @@ def token_blocks(
         counts = TextCounts(len(sizes), held, size, words, cut=bool(stream[-1] != eos))
         return TokenBlocks(where, folder, stream, sizes, counts, eos, bos)
 
-    return cached("blocks", key, build, read, check_stop)
+    return cached("blocks", key, build, read)
 
 
 def _write(
@@ -187,7 +180,6 @@ def _write(
     bos: int | None,
     dtype: np.dtype[Any],
     limit: int | None,
-    check_stop: Callable[[], None],
 ) -> npt.NDArray[np.int64]:
     """Write the stream; returns tokens, bytes and words of each document."""
     encode = encoder(tokenizer, None, pair=False, special=False)
@@ -196,7 +188,6 @@ def _write(
     texts, batch, found, total = chain.from_iterable(documents), [""], [np.zeros((0, 3), np.int64)], 0
     with file.open("wb") as sink, closing(documents), stage(f"tokenising documents of the {split} text") as advance:
         while (limit is None or total < limit) and (read := list(islice(texts, TOGETHER))):
-            check_stop()
             batch, piece = read, encode([read])
             ends = np.cumsum(piece.lengths)
             edges = np.stack([*([ends - piece.lengths] * len(before)), ends], axis=1)

@@ -7,7 +7,7 @@ length, so that there is little padding; a seed decides their order, the same fo
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -79,11 +79,11 @@ class Encoded:
         )
 
 
-def encode(split: Split, tokenizer: Any, max_length: int, check_stop: Callable[[], None] = lambda: None) -> Encoded:
+def encode(split: Split, tokenizer: Any, max_length: int) -> Encoded:
     """A split as tokens, without the cache."""
     with tempfile.TemporaryDirectory() as folder:
         dtype = token_dtype(tokenizer)
-        _write(Path(folder), split, tokenizer, max_length, dtype, check_stop)
+        _write(Path(folder), split, tokenizer, max_length, dtype)
         return _open(Path(folder), dtype, tokenizer.pad_token_id)  # stays mapped when the files' names are gone
 
 
@@ -92,7 +92,6 @@ def encode_task(
     tokenizer: Any,
     max_length: int,
     sizes: Mapping[str, Examples | None] | None = None,
-    check_stop: Callable[[], None] = lambda: None,
     seed: int | None = None,
 ) -> dict[str, Encoded]:
     """All splits as tokens, from the cache where they are in it.
@@ -102,7 +101,6 @@ def encode_task(
 
     Args:
         sizes: how many examples of a split, where not all: its fixed sample.
-        check_stop: called regularly, so that a long job can be stopped.
         seed: draws the samples that differ from seed to seed.
     """
     identity, dtype = [tokenizer_identity(tokenizer), tokenizer.pad_token_id], token_dtype(tokenizer)
@@ -110,23 +108,20 @@ def encode_task(
     def encoded(split: Split, size: Examples | None) -> Encoded:
         if is_resampled(size):
             assert seed is not None, "each seed has its own sample"
-            return encode(fixed_sample(split, size, seed), tokenizer, max_length, check_stop)
+            return encode(fixed_sample(split, size, seed), tokenizer, max_length)
         few = size.per_class if isinstance(size, FewLabels) else None
         most = min(size, len(split)) if isinstance(size, int) else len(split)
         return cached(
             "tokens",
             key_of([VERSION, split.identity, few, most, identity, max_length]),
-            lambda folder: _write(folder, fixed_sample(split, size), tokenizer, max_length, dtype, check_stop),
+            lambda folder: _write(folder, fixed_sample(split, size), tokenizer, max_length, dtype),
             lambda folder: _open(folder, dtype, tokenizer.pad_token_id),
-            check_stop,
         )
 
     return {name: encoded(task.splits[name], (sizes or {}).get(name)) for name in SPLITS}
 
 
-def _write(
-    folder: Path, split: Split, tokenizer: Any, max_length: int, dtype: np.dtype[Any], check_stop: Callable[[], None]
-) -> None:
+def _write(folder: Path, split: Split, tokenizer: Any, max_length: int, dtype: np.dtype[Any]) -> None:
     """Tokens as they come; then what is known of each example."""
     import pyarrow as pa
 
@@ -136,7 +131,7 @@ def _write(
         (folder / TYPES).open("wb") as types,
         stage("tokenising texts", len(split)) as advance,
     ):
-        for piece in tokenize(split.texts, tokenizer, max_length, check_stop):
+        for piece in tokenize(split.texts, tokenizer, max_length):
             tokens.write(piece.tokens.astype(dtype).data)
             if piece.types is not None:
                 types.write(piece.types.data)

@@ -34,14 +34,6 @@ class Piece:
     lengths: npt.NDArray[np.int64]
     types: npt.NDArray[np.int8] | None
 
-    @classmethod
-    def of(cls, ids: Sequence[list[int]], types: Sequence[list[int]] | None) -> Piece:
-        return cls(
-            np.frombuffer(array("I", itertools.chain.from_iterable(ids)), np.uint32),
-            np.fromiter(map(len, ids), np.int64, len(ids)),
-            None if types is None else np.frombuffer(array("b", itertools.chain.from_iterable(types)), np.int8),
-        )
-
 
 @dataclass(frozen=True)
 class TokenizerFolder:
@@ -61,19 +53,15 @@ class TokenizerFolder:
         return [*versions, *(f"{file.name} {content_hash(file)}" for file in files)]
 
 
-def tokenize(
-    texts: Sequence[Texts], tokenizer: Any, max_length: int | None = None, check_stop: Callable[[], None] = lambda: None
-) -> Iterator[Piece]:
+def tokenize(texts: Sequence[Texts], tokenizer: Any, max_length: int | None = None) -> Iterator[Piece]:
     """Examples as tokens, in pieces.
 
     Args:
         tokenizer: of transformers.
         max_length: longer examples are cut, pairs longest first; None cuts nothing.
-        check_stop: called before each piece, so that a long job can be stopped.
     """
     encode = encoder(tokenizer, max_length, pair=len(texts) > 0 and len(texts[0]) == 2)
     for start in range(0, len(texts), BATCH):
-        check_stop()
         yield encode([list(column) for column in zip(*texts[start : start + BATCH], strict=True)])
 
 
@@ -85,24 +73,28 @@ def encoder(
     Args:
         special: add the special tokens that the model expects.
     """
-    typed = pair and "token_type_ids" in tokenizer.model_input_names
-    if not getattr(tokenizer, "is_fast", False):
-        cut = {"truncation": "longest_first", "max_length": max_length} if max_length is not None else {}
-
-        def call(columns: Sequence[list[str]]) -> Piece:
-            found = tokenizer(*columns, add_special_tokens=special, verbose=False, **cut)
-            return Piece.of(found["input_ids"], found.get("token_type_ids") if typed else None)
-
-        return call
-    inner = _inner(tokenizer)
-    inner.encode_special_tokens = bool(tokenizer.split_special_tokens)
-    if max_length is not None:
-        inner.enable_truncation(max_length, strategy="longest_first", direction=tokenizer.truncation_side)
+    typed, inner, cut = pair and "token_type_ids" in tokenizer.model_input_names, None, {}
+    if getattr(tokenizer, "is_fast", False):
+        inner = _inner(tokenizer)
+        inner.encode_special_tokens = bool(tokenizer.split_special_tokens)
+        if max_length is not None:
+            inner.enable_truncation(max_length, strategy="longest_first", direction=tokenizer.truncation_side)
+    elif max_length is not None:
+        cut = {"truncation": "longest_first", "max_length": max_length}
 
     def encode(columns: Sequence[list[str]]) -> Piece:
-        texts: list[Any] = list(zip(*columns, strict=True)) if pair else columns[0]
-        found = inner.encode_batch_fast(texts, add_special_tokens=special)
-        return Piece.of([one.ids for one in found], [one.type_ids for one in found] if typed else None)
+        if inner is None:
+            found = tokenizer(*columns, add_special_tokens=special, verbose=False, **cut)
+            ids, types = found["input_ids"], found["token_type_ids"] if typed else None
+        else:
+            texts: list[Any] = list(zip(*columns, strict=True)) if pair else columns[0]
+            encoded = inner.encode_batch_fast(texts, add_special_tokens=special)
+            ids, types = [one.ids for one in encoded], [one.type_ids for one in encoded] if typed else None
+        return Piece(
+            np.frombuffer(array("I", itertools.chain.from_iterable(ids)), np.uint32),
+            np.fromiter(map(len, ids), np.int64, len(ids)),
+            None if types is None else np.frombuffer(array("b", itertools.chain.from_iterable(types)), np.int8),
+        )
 
     return encode
 

@@ -1,0 +1,34 @@
+"""Texts are hashed many at a time, with the bits of each alone; rows are held out and found again by them."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+
+import numpy as np
+
+from fairtune.tasks.text_hashes import PAIR_SEPARATOR, exact_and_normal, normal_form, place_hashes, unit_hashes
+
+
+def test_hashes_of_many_texts_are_those_of_each() -> None:
+    draw = random.Random(0)
+    pools = (" ab1 2,.Z_'\t\n\x1c\0", "äß ÉΣςσ1٣٤ ½²１２-\u2028\u00a0İﬁ字。😀\ud83d", "0123456789 .,-:", "!? .")
+    texts = ["".join(draw.choices(draw.choice(pools), k=draw.randrange(20))) for _ in range(3000)]
+    texts += ["9 9 " * 20_000, "é " + "9 9 " * 20_000]
+    for columns in ([texts], [texts, texts[::-1]]):
+        exact, normal = exact_and_normal(columns)
+        for found, form in ((exact, str), (normal, normal_form)):
+            examples = [PAIR_SEPARATOR.join(map(form, example)) for example in zip(*columns, strict=True)]
+            encoded = [example.encode("utf-8", "surrogatepass") for example in examples]
+            wanted = b"".join(hashlib.blake2b(one, digest_size=8).digest() for one in encoded)
+            assert found.tobytes() == wanted
+    digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+    assert unit_hashes(texts).tolist() == [int.from_bytes(digest[:8], "big") / 2**64 for digest in digests]
+    assert len(exact_and_normal([[]])[0]) == 0
+    assert np.all(unit_hashes(texts) < 1)
+
+
+def test_case_and_outer_spaces_do_not_decide_what_is_held_out() -> None:
+    first, second = ["  Ein Größtes\u00a0", "b"], ["İ", "C "]
+    assert place_hashes([first]).tolist() == unit_hashes(["ein größtes", "b"]).tolist()
+    assert place_hashes([first, second]).tolist() == unit_hashes(["ein größtes\2i̇", "b\2c"]).tolist()
