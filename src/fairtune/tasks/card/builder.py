@@ -39,10 +39,8 @@ def card_of(spec: str | FileTask | Mapping[str, Any], train_on: str | None = Non
     counted = DataCard.from_json(cached_json("cards", key_of(parts), lambda: _count(task).as_json()))
     card = replace(
         counted, task=task.name, source="; ".join([task.source, *task.notes]), fingerprint=task.fingerprint, trained_on=train_on,
-        deduplicated=dedupe,
+        deduplicated=dedupe, removal=find_duplicates(whole)[1] if dedupe else counted.removal,
     )  # fmt: skip
-    if dedupe:
-        card = replace(card, removal=find_duplicates(whole)[1])
     return replace(card, warnings=warnings_of(card))
 
 

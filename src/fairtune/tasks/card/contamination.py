@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from fairtune.core.errors import DataError
 from fairtune.core.numbers import as_percent
@@ -52,12 +53,7 @@ def shared_documents(corpus: Corpus) -> SharedTexts:
 
 
 def _documents(corpus: Corpus, split: str) -> Hashes:
-    texts: list[str] = []
-    for batch in corpus.documents(split):
-        texts += batch
-        if len(texts) >= MOST_DOCUMENTS:
-            break
-    return exact_and_normal([texts[:MOST_DOCUMENTS]])[1]
+    return exact_and_normal([islice(chain.from_iterable(corpus.documents(split)), MOST_DOCUMENTS)])[1]
 
 
 def _shared(test: Hashes, others: Hashes) -> SharedTexts:
