@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +84,7 @@ class RunFolder:
         except (OSError, ValueError) as error:
             reason = f"its plan.json {explain(error)}, so nothing says what was trained"
         else:
-            if found.get("key") == expected["key"] or self.failed:
+            if found["key"] == expected["key"] or self.failed:
                 return
             changed = one_of(_changes(found.get("settings", {}), expected["settings"])[:4]) or "the settings"
             reason = f"this run was made by another plan ({changed})"
@@ -138,6 +138,31 @@ def is_under_way(folder: RunFolder) -> bool:
 def explain(error: OSError | ValueError) -> str:
     """Why a file cannot be used, in words that follow its name."""
     return f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
+
+
+def read_record(file: Path, advice: str) -> dict[str, Any]:
+    """A sealed file that a study or a suite keeps.
+
+    Raises:
+        LedgerError: it cannot be read, or is not what was written, with the advice.
+    """
+    try:
+        return read_sealed(file)
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"{file} {explain(error)}; {advice}.") from None
+
+
+def write_record(file: Path, value: Mapping[str, Any]) -> None:
+    """Write one, in a folder that is made for it.
+
+    Raises:
+        LedgerError: it cannot be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_sealed(file, value)
+    except OSError as error:
+        raise LedgerError(f"{file} cannot be written ({error.strerror}); fix that or use another --runs.") from None
 
 
 def _changes(old: Any, new: Any, path: str = "") -> list[str]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from fairtune.core.errors import LedgerError, nearest, one_of
-from fairtune.core.files import read_sealed, write_sealed
-from fairtune.ledger.folders import RunFolder, explain
+from fairtune.core.files import read_sealed
+from fairtune.ledger.folders import RunFolder, read_record, write_record
 from fairtune.ledger.timings import FOLDER as TIMINGS
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -158,7 +159,6 @@ def require_writable(runs: Path) -> None:
 def _check_folder_name(name: str) -> str:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise ValueError("it is no name of a folder")
-    os.fsencode(name)  # which half of a surrogate pair does not survive
     return name
 
 
@@ -166,40 +166,23 @@ FolderName = Annotated[str, AfterValidator(_check_folder_name)]
 """A folder that came from elsewhere may hold a plan made by hand: an arm that is called `../..` must not lead anyone out of it."""
 
 
-class _PlannedSettings(BaseModel):
-    train: dict[str, Any] | None = None
+class _PlannedArm(BaseModel):
+    control: str | None
 
 
 class _PlannedRun(BaseModel):
     arm: FolderName
-    seed: int = Field(strict=True, ge=0, lt=2**63)
+    seed: int = Field(ge=0)
     key: str
-    steps: int | None = Field(None, strict=True, ge=0, le=2**53)
-    settings: _PlannedSettings | None = None
 
 
-class _PlannedArm(BaseModel):
-    methods: list[Any] | None = None
-
-
-class _PlanShape(BaseModel):
-    """What every reader of a stored plan relies on."""
+class _Plan(BaseModel):
+    """What tells a plan of this version from others."""
 
     task: dict[str, Any]
-    model: dict[str, Any] | None = None
-    arms: dict[FolderName, _PlannedArm]
     compare: dict[str, Any]
+    arms: dict[FolderName, _PlannedArm]
     runs: list[_PlannedRun]
-
-
-def _plan_problem(plan: dict[str, Any]) -> str | None:
-    """What is wrong with a plan; None where nothing is."""
-    try:
-        _PlanShape.model_validate(plan)
-    except ValidationError as error:
-        first = error.errors()[0]
-        return f"{'.'.join(ascii(str(part)[:60])[1:-1] for part in first['loc'])}: {first['msg']}"
-    return None
 
 
 def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> None:
@@ -209,41 +192,28 @@ def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> N
         reanalysed: the user says that verdicts go by this plan, whatever was planned before its results were known.
 
     Raises:
-        LedgerError: the folder cannot be written.
+        LedgerError: the folder cannot be written, or its history is not what was written.
     """
     now, known = time.strftime(TIME, time.gmtime()), len(runs_with_result(home))
-    try:
-        (home / "plans").mkdir(parents=True, exist_ok=True)
-        history, claimed = _read_history(home), read_claims(home)
-        before = len(history), len(claimed)
-        first = home / "plans" / f"{plan['plan']}.json"
-        if not first.exists():
-            write_sealed(first, {"recorded": now, **plan})
-        new_analysis = reanalysed and known > 0
-        last, looks = history[-1] if history else {}, plan.get("until_decided")
-        if last.get("plan") != plan["plan"] or new_analysis or looks not in (None, last.get("until_decided")):
-            entry = {"plan": plan["plan"], "recorded": now, "known": known, "until_decided": looks}
-            history.append(entry | ({"reanalysed": now} if new_analysis else {}))
-        claims = list(plan.get("claims") or ())
-        if claims != (claimed[-1]["claims"] if claimed else []):
-            timed = sum(1 for _ in (home / TIMINGS).glob("*.json"))
-            claimed.append({"recorded": now, "known": known, "timed": timed, "claims": claims})
-        if (len(history), len(claimed)) != before:
-            write_sealed(home / HISTORY, {"history": history, **({"claims": claimed} if claimed else {})})
-        write_sealed(home / "study.json", plan)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise LedgerError(f"{home}: the plan cannot be written ({reason}); fix that or use another --runs.") from None
-
-
-def _read_history(home: Path) -> list[dict[str, Any]]:
-    """When plans came into force; of a study from before this was kept, when each was first recorded."""
-    try:
-        found = read_sealed(home / HISTORY).get("history")
-    except FileNotFoundError:
-        plans = [(plan["recorded"], plan["plan"]) for plan in _recorded_plans(home).values()]
-        return [{"plan": name, "recorded": recorded} for recorded, name in sorted(plans)]
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    record: dict[str, Any] = {"history": []}
+    if (home / HISTORY).exists():
+        record = read_record(home / HISTORY, "bring it back, or move the study's folder away")
+    before = dict(record)
+    first = home / "plans" / f"{plan['plan']}.json"
+    if not first.exists():
+        write_record(first, {"recorded": now, **plan})
+    new_analysis = reanalysed and known > 0
+    last, looks = (record["history"] or [{}])[-1], plan.get("until_decided")
+    if last.get("plan") != plan["plan"] or new_analysis or looks not in (None, last.get("until_decided")):
+        entry = {"plan": plan["plan"], "recorded": now, "known": known, "until_decided": looks}
+        record["history"] = [*record["history"], entry | ({"reanalysed": now} if new_analysis else {})]
+    claims, claimed = list(plan.get("claims") or ()), record.get("claims", [])
+    if claims != (claimed[-1]["claims"] if claimed else []):
+        timed = sum(1 for _ in (home / TIMINGS).glob("*.json"))
+        record["claims"] = [*claimed, {"recorded": now, "known": known, "timed": timed, "claims": claims}]
+    if record != before:
+        write_record(home / HISTORY, record)
+    write_record(home / "study.json", plan)
 
 
 def read_claims(home: Path) -> list[dict[str, Any]]:
@@ -251,25 +221,7 @@ def read_claims(home: Path) -> list[dict[str, Any]]:
 
     They are no part of a plan's hash, so that writing one leaves every finished run as it is.
     """
-    kinds = {"recorded": str, "known": int, "timed": int, "claims": list}
-    try:
-        found = read_sealed(home / HISTORY).get("claims")
-    except (OSError, ValueError):
-        return []
-    entries = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
-    return [entry for entry in entries if all(isinstance(entry.get(name), kind) for name, kind in kinds.items())]
-
-
-def _recorded_plans(home: Path) -> dict[str, dict[str, Any]]:
-    found = {}
-    for file in (home / "plans").glob("*.json"):
-        try:
-            plan = read_sealed(file)
-        except (OSError, ValueError):
-            continue
-        if isinstance(plan.get("recorded"), str) and _plan_problem(plan) is None:
-            found[str(plan.get("plan"))] = plan
-    return found
+    return _read_history(home).get("claims", [])
 
 
 def read_plans(home: Path) -> list[dict[str, Any]]:
@@ -277,25 +229,34 @@ def read_plans(home: Path) -> list[dict[str, Any]]:
 
     Those that are not what was written are left out, and `verify` names them.
     """
-    plans = _recorded_plans(home)
-    try:
-        history = _read_history(home)
-    except (OSError, ValueError):
-        history = [{"plan": name, "recorded": plan["recorded"]} for name, plan in plans.items()]
-    return [{**plans[entry["plan"]], **entry} for entry in history if entry.get("plan") in plans]
+    plans = {}
+    for file in (home / "plans").glob("*.json"):
+        with suppress(OSError, ValueError):
+            plan = read_sealed(file)
+            plans[plan["plan"]] = plan
+    history = _read_history(home).get("history") or sorted(plans.values(), key=lambda plan: plan["recorded"])
+    return [{**plans[entry["plan"]], **entry} for entry in history if entry["plan"] in plans]
+
+
+def _read_history(home: Path) -> dict[str, list[dict[str, Any]]]:
+    """When plans and claims came into force; empty where that is damaged, which `verify` names."""
+    with suppress(OSError, ValueError):
+        return read_sealed(home / HISTORY)
+    return {}
 
 
 def read_study(home: Path) -> dict[str, Any]:
     """The newest plan.
 
     Raises:
-        LedgerError: it is not what was written, or of a version whose plans cannot be read.
+        LedgerError: it is not what was written, or of another version.
     """
     file, again = home / "study.json", "run the study again to rewrite it"
+    plan = read_record(file, again)
     try:
-        plan = read_sealed(file)
-    except (OSError, ValueError) as error:
-        raise LedgerError(f"{file} {explain(error)}; {again}.") from None
-    if problem := _plan_problem(plan):
-        raise LedgerError(f"{file} is not a plan of this version: {problem}; {again}.")
+        _Plan.model_validate(plan)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(ascii(str(part)[:60])[1:-1] for part in first["loc"])
+        raise LedgerError(f"{file} is not a plan of this version: {where}: {first['msg']}; {again}.") from None
     return plan
