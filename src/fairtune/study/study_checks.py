@@ -127,7 +127,7 @@ def _claim_problems(study: Study, claim: Claim, kind: str | None) -> Iterator[Fa
     """A claim about arms that are not there, without a margin that it needs, or in a unit that its metric does not have."""
     arms = list(study.arms)
     if study.controls and study.compare.to in arms:
-        arms += missing_controls(study).values()
+        arms += (name for name, _ in missing_controls(study).values())
     fields = ("arm", "better_than", "worse_than", "as_good_as", "than", "steadier_than")
     named: dict[Path, str | None] = {(field,): getattr(claim, field) for field in fields}
     named |= {("rank", number): arm for number, arm in enumerate(claim.rank or ())}
