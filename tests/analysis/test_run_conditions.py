@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.report.made_ledger import MadeLedger, usual_ledger
 
 from fairtune.analysis.run_conditions import judge_samples
@@ -50,16 +49,6 @@ def test_on_a_cpu_others_are_in_the_way_where_it_is_full() -> None:
     assert found is not None
     assert found.sharing_text == "a/seed-0: others took up to 50 % of a full processor, in 50 % of 4 samples"
     assert judge_samples("a/seed-0", []) is None
-
-
-@pytest.mark.parametrize(
-    "odd", [{}, {"gpus": 3}, {"gpus": ["x", {"slowed": 5, "other_processes": "many", "temperature": None}]}]
-)
-def test_samples_that_make_no_sense_say_nothing(odd: dict[str, Any]) -> None:
-    found = judge_samples("a/seed-0", [odd])
-    assert found is not None
-    assert not found.is_shared
-    assert not found.is_slowed
 
 
 def add_samples(ledger: MadeLedger, arm: str, seed: int, samples: list[dict[str, Any]]) -> None:

@@ -329,5 +329,5 @@ def test_a_plan_of_an_earlier_version_is_told_how_to_be_made_anew(tmp_path: Path
     folder = tmp_path / "old"
     folder.mkdir()
     write_study(folder, {"plan": "0", "task": {}, "compare": {}, "arms": {"baseline": {"methods": []}}, "runs": []})
-    with pytest.raises(LedgerError, match=r"earlier fairtune.*Run the study again: finished runs are kept"):
+    with pytest.raises(LedgerError, match=r"not a plan of this version: arms.baseline.control.*run the study again"):
         load_results(tmp_path, "old")

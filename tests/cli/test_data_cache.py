@@ -61,15 +61,6 @@ def test_clearing_takes_all_entries_and_what_killed_builds_left(filled: Path, ca
     assert again.counts.documents == len(STORIES), "made again when it is needed"
 
 
-def test_an_open_block_stays_readable(filled: Path) -> None:  # noqa: ARG001 - something to clear
-    blocks = token_blocks(in_memory([STORIES]), "train", byte_level())
-    first = blocks.stream[:5].tolist()
-    call("--clear")
-    assert not blocks.folder.exists()
-    assert blocks.stream[:5].tolist() == first
-    assert int((blocks.stream == blocks.eos).sum()) == len(STORIES)
-
-
 def test_what_another_process_builds_is_left(filled: Path) -> None:
     scratch = filled.with_name(f".{filled.name}.{16 * 'a'}.writing")
     scratch.mkdir()

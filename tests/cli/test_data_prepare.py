@@ -118,28 +118,12 @@ def test_a_task_is_read_and_tokenised_for_each_length(class_study: Path) -> None
     assert [step["size"] > 0 for step in first["steps"]] == [True, False, True, True]
 
 
-def test_a_damaged_entry_is_made_again(text_study: Path, tmp_path: Path) -> None:
-    call(text_study)
-    file = next((tmp_path / "cache" / "blocks").glob("*/tokens.bin"))
-    file.write_bytes(file.read_bytes()[:-2])
-    again = json.loads(call(text_study, "--json").stdout)
-    assert [step["made"] for step in again["steps"]].count(True) == 1
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ("model=minilm", "the tokenizer has no end-of-text token (EOS)"),
-        ("dedupe=true", "dedupe: this is for tasks that classify"),
-        ("train_on=sst2", "train_on: this is for tasks that classify"),
         ("task.train=gone.txt", "gone.txt: there is no such file"),
         ("task.label=label", "label: text for language models has no labels"),
-        ("task.text=[a, b]", "a language model reads one column"),
-        ("task.kind=classify", "plain text has no label column"),
-        (
-            "train.tokens=many",
-            "found 'many'; allowed: a whole number from 1",
-        ),
         ("task=tinystory", "task 'tinystory': not in the catalogue"),
     ],
 )
@@ -159,19 +143,3 @@ def test_what_was_prepared_is_what_a_plan_stands_on(text_study: Path) -> None:
     for split in ("validation", "test"):
         assert {**made[f"token blocks, {split}"], "cut": False} == plan["task"]["counts"][split]
     assert plan["task"]["counts"]["train"]["tokens"] == 500
-
-
-def test_everything_that_was_made_is_shown_by_the_cache(text_study: Path, tmp_path: Path) -> None:
-    call(text_study, "--set", "tokenizer={train: 300}")
-    kept = {folder.name for folder in (tmp_path / "cache").iterdir()}
-    assert "tokenizer" in kept
-    shown = json.loads(CliRunner().invoke(app, ["data", "cache", "--json"]).output)
-    assert set(shown["kinds"]) == kept
-
-
-def test_tokens_of_a_classifier_are_refused_when_the_study_is_read(class_study: Path) -> None:
-    answer = CliRunner().invoke(app, ["plan", str(class_study), "--set", "arms.short.tokens=1M"])
-    assert answer.exit_code == 2
-    assert (
-        "arms.short.tokens: this counts the training text of language models; for classification use" in answer.output
-    )

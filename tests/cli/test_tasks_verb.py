@@ -9,17 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tasks.made_tokenizers import byte_level
 from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.settings.sections import Train
-from fairtune.tasks.corpora import load_corpus
-from fairtune.tasks.definitions import DEFINITIONS, LANGUAGES, SST2, TEXTS
-from fairtune.tasks.descriptions import descriptions
-from fairtune.tasks.text_task import TextTask
-from fairtune.tasks.tokens.tokenization import TokenizerFolder
+from fairtune.tasks.definitions import LANGUAGES, SST2
 
 
 @pytest.fixture(autouse=True)
@@ -81,14 +75,6 @@ def test_a_line_has_kind_classes_rows_metric_licence_and_source() -> None:
     assert lines("xnli/<language>")[1].startswith("hub, nyu-mll/glue, facebook/xnli; licence: CC BY-NC")
 
 
-def test_the_metric_of_a_text_is_the_one_that_a_plan_decides_by(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("\n\n".join(f"note number {i}" for i in range(60)))
-    corpus = load_corpus({"kind": "language_model", "train": str(tmp_path / "notes.txt")})
-    planned = TextTask(corpus, TokenizerFolder(tmp_path, byte_level)).facts(Train())
-    texts = [task for task in descriptions() if task.kind == "language model"]
-    assert {task.metric for task in texts} == {planned.metric} == {"perplexity"}
-
-
 def test_the_languages_are_shown_where_they_are_asked_for() -> None:
     shown = call("xnli").output
     for language in LANGUAGES:
@@ -112,16 +98,6 @@ def test_one_task_is_shown_with_everything() -> None:
         assert part in shown
     assert call("mnli/matched").output == call("mnli").output
     assert "fairtune data card mnli" in shown
-
-
-def test_json_has_every_task_with_the_same_facts() -> None:
-    answer = json.loads(call("--json").output)["tasks"]
-    assert list(answer) == [task.name for task in descriptions()]
-    assert {task.name for task in (*DEFINITIONS, *TEXTS)} <= set(answer)
-    sst2 = answer["sst2"]
-    assert sst2["labels"] == ["negative", "positive"]
-    assert sst2["uses"]["train"] == {"split": "train", "rows": 67_349, "share": ""}
-    assert (sst2["classes"], answer["tinystories"]["classes"]) == (2, None)
 
 
 @pytest.mark.parametrize(
@@ -160,11 +136,6 @@ def test_a_mirror_that_lacks_a_split_is_reported(mirror: Path) -> None:
         f"missing: the mirror {mirror} lacks mnli/validation_mismatched.jsonl.gz; add it, or unset FAIRTUNE_MIRROR"
     )
     assert facts("sst2")["source"].startswith("hub, "), "what the mirror has not at all is the hub's"
-
-
-def test_a_mirror_that_is_no_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAIRTUNE_MIRROR", str(tmp_path / "nowhere"))
-    assert "nowhere, which is not a folder; fix or unset it" in facts("sst2")["missing"][0]
 
 
 def test_a_labelled_test_split_of_a_mirror_is_reported_and_the_hubs_is_not(mirror: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_preset_needs_a_tokenizer(study: dict[str, Any], tmp_path: Path) -> No
 def test_a_tokenizer_needs_the_bytes(study: dict[str, Any], tmp_path: Path) -> None:
     study |= {"model": "gpt-mini", "tokenizer": {"train": 100}}
     said = refused(study, tmp_path, "validate")
-    assert "tokenizer.train: 100 tokens are too few: the 256 bytes" in said
+    assert "tokenizer.train: found 100; allowed: a whole number from 258" in said
 
 
 @pytest.mark.parametrize("where", ["train", "arm"])

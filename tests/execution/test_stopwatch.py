@@ -26,8 +26,7 @@ from fairtune.execution.stopwatch.groups import group_arms
 from fairtune.execution.stopwatch.machine_watch import MachineWatch
 from fairtune.execution.stopwatch.session import make_jobs
 from fairtune.execution.stopwatch.worker import TimedArm, prepare_arms, rounds
-from fairtune.ledger.run_times import FIELDS
-from fairtune.ledger.timings import AGAIN, read_sessions
+from fairtune.ledger.timings import AGAIN, FIELDS, read_sessions
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from tests import warm

@@ -50,18 +50,6 @@ def test_the_kind_is_reported_by_the_columns(tmp_path: Path) -> None:
     assert read_predictions(tmp_path / "t.parquet", "final").ids == ()
 
 
-def test_the_two_kinds_are_never_in_one_file(tmp_path: Path) -> None:
-    classified = Predictions(("a",), np.array([1]), np.array([[0.1, 0.9]], dtype=np.float32))
-    with pytest.raises(TypeError, match="not both"):
-        write_predictions(tmp_path / "p.parquet", {"test": classified, "final": made(2)})
-    assert not (tmp_path / "p.parquet").exists()
-
-
-def test_columns_of_different_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match="different lengths"):
-        replace(made(3), tokens=np.array([1, 2]))
-
-
 @pytest.mark.parametrize(
     "columns", [{"x": [1]}, {"split": ["test"], "id": ["a"]}, {"split": ["test"], "id": ["a"], "nll": [1.0]}]
 )

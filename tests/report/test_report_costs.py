@@ -12,7 +12,7 @@ from made_ledger import QK, ArmSpec, MadeLedger
 from tests.report.made_timing import time_ledger
 
 from fairtune.core.files import read_json, write_json
-from fairtune.ledger.run_times import FIELDS
+from fairtune.ledger.timings import FIELDS
 from fairtune.report.content import ArmRow, ReportContent, Versus
 from fairtune.report.evidence import FAILED_AA
 from fairtune.report.sections.costs.figure import draw_bars, draw_steps

@@ -69,10 +69,6 @@ def test_what_depends_on_the_task() -> None:
     assert problems({"arm": "oelm", "as_good_as": "fast"}, compare={"margin": "1%"}) == []
 
 
-def test_the_same_claim_twice_is_refused() -> None:
-    assert "claims[1]: says the same as claims[0]" in problems(BETTER, BETTER)[0]
-
-
 @pytest.fixture(scope="module")
 def source(tiny_model: Path, tiny_task: Any) -> dict[str, Any]:
     return {"study": "s", "task": tiny_task.as_study(), "model": str(tiny_model), "arms": ARMS, "seeds": 3}

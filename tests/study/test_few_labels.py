@@ -99,9 +99,7 @@ def test_profiles_and_options_replace_a_number_by_classes_and_back(source: dict[
     assert load_study(source, profile="more").train.examples == FewLabels(per_class=64, resample="seed")
     assert load_study(source, profile="plain").train.examples == 50
     assert load_study(source, ["train.examples.per_class=2"]).train.examples == FewLabels(per_class=2, resample="seed")
-    with pytest.raises(
-        StudyError, match=r"is 50, which has no fields to set; replace it: train.examples=\{per_class: 8\}"
-    ):
+    with pytest.raises(StudyError, match=r"is 50, which has no fields to set; replace it"):
         load_study(source, ["train.examples.per_class=8"], profile="plain")
 
 

@@ -62,7 +62,7 @@ def test_a_language_model_task_has_no_classes_to_tell_apart(learner: str) -> Non
 def test_a_preset_has_no_pretrained_encoder(learner: str) -> None:
     found = problems({learner: {}, "tfidf": {}}, model="gpt-mini", tokenizer={"train": 1000})
     assert list(found) == [f"arms.{learner}"]
-    assert "needs a pretrained encoder, and gpt-mini is trained from scratch" in found[f"arms.{learner}"]
+    assert "needs a pretrained encoder" in found[f"arms.{learner}"]
 
 
 @pytest.mark.parametrize(("field", "value", "why"), [("aa", True, "no random numbers"), ("time", True, "no steps")])

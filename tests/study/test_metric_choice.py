@@ -110,7 +110,9 @@ def test_what_the_classes_do_not_allow_is_refused_when_planned(
 def test_a_split_of_one_class_has_no_ranking(tmp_path: Path, metric: str, split: str) -> None:
     files = {name: csv(tmp_path, f"{name}.csv", "a" if name == split else "ab", 20) for name in ("validation", "test")}
     task = {"train": csv(tmp_path, "train.csv", "ab", 40), **files}
-    words = rf"task.metric: {metric} says how well classes are ranked, and the {split} split of task 'files' has one class only"
+    words = (
+        rf"task.metric: {metric} says how well classes are ranked, .* {split} split of task 'files' has one class only"
+    )
     with pytest.raises(FairtuneError, match=rf"{words} \('a', n = 20\)"):
         plan_of(task={**task, "metric": metric})
     if split == "test":

@@ -142,7 +142,7 @@ def test_a_suite_of_files_names_its_tasks(folder: Path) -> None:
         ),
         (
             "suite: x\nprofile: shrt\nstudies: [a.yaml]\n",
-            ["known: short. Did you mean 'short'? The suite's `profile` is 'shrt'"],
+            ["s.yaml:2: no such profile in a.yaml; known: short. Did you mean 'short'?"],
         ),
         (
             "suite: x\nstudies: [{file: a.yaml, set: {train.epoch: 1}}]\n",

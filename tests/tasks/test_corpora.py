@@ -22,7 +22,7 @@ from tests.warm import hub_run
 from fairtune.core.errors import DataError
 from fairtune.settings.file_task import FileTask
 from fairtune.tasks import corpora
-from fairtune.tasks.corpora import Corpus, corpus_names, load_corpus
+from fairtune.tasks.corpora import Corpus, load_corpus
 from fairtune.tasks.definitions import OPENWEBTEXT, TINYSTORIES, DataSet
 from fairtune.tasks.task import SPLITS
 
@@ -69,13 +69,6 @@ def test_every_format_gives_the_same_documents_and_splits(tmp_path: Path, kind: 
     for split in SPLITS:
         assert all_of(found, split) == all_of(expected, split)
         assert all_of(found, split), split
-
-
-@pytest.mark.parametrize(("newline", "mark"), [("\r\n", ""), ("\n", "\ufeff"), ("\r\n", "\ufeff")])
-@pytest.mark.parametrize("kind", ["txt", "txt.gz", "jsonl", "csv"])
-def test_line_ends_and_byte_order_marks_do_not_matter(tmp_path: Path, kind: str, newline: str, mark: str) -> None:
-    file = write(tmp_path / f"text.{kind}", PARAGRAPHS, newline, mark)
-    assert all_of(load(file, validation=str(file), test=str(file))) == PARAGRAPHS
 
 
 def test_lines_within_a_document_stay_and_crlf_in_plain_text_is_one_line_end(tmp_path: Path) -> None:
@@ -129,22 +122,6 @@ def test_a_split_with_a_file_of_its_own_is_that_file(tmp_path: Path) -> None:
     assert all_of(found, "test") == ["only this"]
     assert sorted(all_of(found, "train") + all_of(found, "validation")) == sorted(PARAGRAPHS)
     assert found.source == "files a.jsonl, t.txt; validation is 0.1 of the training text"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b'{"text": 3}\n', "row 1: column 'text' holds 3, not a text"),
-        (b'{"text": "a"}\n{"text": "\\ud83d"}\n', "row 2: column 'text' holds half a character"),
-        (b'{"text": "a\xe9"}\n', "line 1 is not UTF-8"),
-        (b'{"text": "a"', "line 1 is not JSON"),
-    ],
-)
-def test_bad_text_is_reported(tmp_path: Path, content: bytes, message: str) -> None:
-    file = tmp_path / "a.jsonl"
-    file.write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        all_of(load(file, validation=str(file), test=str(file)))
 
 
 def test_bad_sources_are_reported(tmp_path: Path) -> None:
@@ -215,17 +192,6 @@ def test_the_packages_reviews_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(part) for part in held] == [24_016, 476, 508]
     assert not set(held[0]) & set(held[1])
     assert not set(held[1]) & set(held[2])
-
-
-def test_reading_is_lazy(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.jsonl", [f"text {i} " + "x" * 1000 for i in range(20_000)])
-    with file.open("a") as handle:
-        handle.write("no JSON\n")
-    found = load(file, validation=str(file), test=str(file))
-    stream = found.documents("train")
-    assert next(stream)[0].startswith("text 0"), "the fault at the end is not reached"
-    with pytest.raises(DataError, match="line 20001 is not JSON"):
-        list(stream)
 
 
 # the hub
@@ -382,7 +348,3 @@ def test_published_text_in_a_real_tokenizer(name: str, split: str, llama: Any) -
         pytest.skip(f"FAIRTUNE_MIRROR has no {name}")
     found = token_blocks(load_corpus(name), split, llama).counts
     assert (found.documents, found.tokens, found.bytes, found.words) == COUNTS[name, split]
-
-
-def test_every_text_of_the_catalogue_has_a_name() -> None:
-    assert corpus_names() == ["tinystories", "openwebtext", "wikitext-103", "wikitext-2", "movie-reviews/text"]

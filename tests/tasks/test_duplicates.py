@@ -62,36 +62,10 @@ def test_takes_out_the_repeated_the_contradictory_and_the_shared(tmp_path: Path)
     assert task.source.endswith("; deduplicated: 5 train rows and 1 validation rows removed")
 
 
-def test_what_is_reported_stays_as_it_was(tmp_path: Path) -> None:
-    task = load_task(files(tmp_path, **SMALL), dedupe=True)
-    assert rows(task, "test") == list(SMALL["test"]), "even what occurs twice in it"
-
-
 def test_each_row_counts_under_the_first_reason_that_holds(tmp_path: Path) -> None:
     _, removal = find_duplicates(load_task(files(tmp_path, **SMALL)))
     assert (removal.in_test, removal.in_validation, removal.contradictory, removal.repeated) == (1, 1, 2, 1)
     assert (removal.train, removal.validation_in_test) == (5, 1)
-
-
-def test_ids_and_labels_stay_with_their_texts(tmp_path: Path) -> None:
-    before, after = (load_task(files(tmp_path, **SMALL), dedupe=dedupe) for dedupe in (False, True))
-    known = dict(zip(before.splits["train"].ids, rows(before, "train"), strict=True))
-    kept = dict(zip(after.splits["train"].ids, rows(after, "train"), strict=True))
-    assert kept.items() <= known.items()
-
-
-def test_the_plan_notices(tmp_path: Path) -> None:
-    before, after = (load_task(files(tmp_path, **SMALL), dedupe=dedupe) for dedupe in (False, True))
-    assert before.fingerprint != after.fingerprint
-    assert before.facts().hashes["test"] == after.facts().hashes["test"]
-    assert before.facts().hashes["train"] != after.facts().hashes["train"]
-
-
-def test_a_task_without_duplicates_is_the_same_data(tmp_path: Path) -> None:
-    clean = {name: [(f"{name} {i} words", ("no", "yes")[i % 2]) for i in range(4)] for name in SMALL}
-    before, after = (load_task(files(tmp_path, **clean), dedupe=dedupe) for dedupe in (False, True))
-    assert before.fingerprint == after.fingerprint
-    assert after.source.endswith("; deduplicated: nothing removed")
 
 
 def test_pairs_are_the_same_only_as_a_whole(tmp_path: Path) -> None:
@@ -194,17 +168,6 @@ def test_masks_by_hand() -> None:
     labels = np.array([0, 1, 0, 1, 0, 0])
     assert contradictory(hashes, labels).tolist() == [False, True, False, False, True, False]
     assert shared(hashes, np.array([9, 4], dtype=np.uint64)).tolist() == [False, False, False, True, False, False]
-
-
-def test_the_same_files_under_another_name_are_trained_on_others_under_that_name(tmp_path: Path) -> None:
-    spec = {**files(tmp_path, **SMALL), "labels": ["negative", "positive"]}
-    for split, rows_of in SMALL.items():
-        write(
-            tmp_path / f"{split}.csv", [(text, {"no": "negative", "yes": "positive"}[label]) for text, label in rows_of]
-        )
-    found = [load_task({**spec, "name": name}, train_on="movie-reviews") for name in ("a", "b")]
-    assert [task.name for task in found] == ["a", "b"]
-    assert len(found[0].splits["train"]) == 6_893
 
 
 def test_the_same_files_under_another_name_keep_that_name(tmp_path: Path) -> None:

@@ -157,11 +157,3 @@ def test_every_kind_of_task_is_the_same_from_hub_and_mirror(
     assert found["cola"]["source"].startswith("hub nyu-mll/glue (cola) at bcdcba79; halves of the validation split")
     assert found["imdb"]["source"].startswith("hub stanfordnlp/imdb (plain_text) at e6281661; test split")
     assert found["mrpc"]["rows"] == {"train": 60, "validation": 60, "test": 60}
-
-
-def test_a_hub_whose_training_labels_are_not_known_is_refused(tmp_path: Path, read: Read) -> None:
-    splits = {**sst2(), "train": [*sentences("train", 40), *sentences("unknown", 2, secret=True)]}
-    publish(tmp_path / "hub", SST2, "sst2", splits)
-    with local_hub(tmp_path / "hub", []) as endpoint:
-        error = read("sst2", endpoint)["error"]
-    assert "split train: 2 of 42 rows have the label -1" in error

@@ -123,12 +123,6 @@ def test_auto_is_at_least_8_and_at_most_what_the_model_takes(
     assert auto_length(count_of(np.array(lengths)), positions) == auto
 
 
-def test_pairs_count_both_texts(tiny_model: Path) -> None:
-    pairs = Split.of(["a", "b"], [("a good film", "bad"), ("the", "the plot was dull")], np.array([0, 1]))
-    counts = token_counts([pairs], tokenizer_folder(tiny_model))
-    assert counts.lengths.tolist() == [7, 8]
-
-
 def test_a_large_split_is_sampled_and_says_so(tiny_model: Path) -> None:
     many = split(*(1 + i % 9 for i in range(900)))
     counts = token_counts([many], tokenizer_folder(tiny_model), most=100)
@@ -190,12 +184,6 @@ def test_a_model_without_a_tokenizer_is_refused(task: Task, tiny_model: Path, tm
         (tmp_path / name).write_bytes((tiny_model / name).read_bytes())
     with pytest.raises(ModelError, match="tokenizer"):
         measured(task, tmp_path)
-
-
-def test_whole_coverage_is_the_longest(task: Task, tiny_model: Path) -> None:
-    found = measured(task, tiny_model, 1.0)
-    assert found.covering == 202
-    assert [choice.max_length for choice in found.choices] == [64, 96, 128], "the model takes no more"
 
 
 def test_empty_texts_are_counted(tiny_model: Path) -> None:

@@ -84,7 +84,7 @@ def test_the_stream_is_mapped_and_cannot_be_changed() -> None:
         found.stream[0] = 1
 
 
-@pytest.mark.parametrize("tokens", [1, 2, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 999, 1000])
+@pytest.mark.parametrize("tokens", [1, 100, 103, 107, 110, 999])
 def test_tokens_stops_exactly_there_and_counts_the_text_that_is_covered(tokens: int) -> None:
     whole = made([STORIES])
     found = made([STORIES], tokens)
@@ -107,13 +107,6 @@ def test_half_a_character_is_not_counted(tokens: int, covered: str) -> None:
     found = made([["ഷഷ", "a"]], tokens)
     assert found.counts.tokens == tokens
     assert found.counts.bytes == len(covered.encode())
-
-
-def test_a_limit_beyond_the_text_takes_all_and_another_limit_is_another_entry() -> None:
-    whole, more, less = made([STORIES]), made([STORIES], 10**9), made([STORIES], 50)
-    assert np.array_equal(whole.stream, more.stream)
-    assert len({whole.folder, more.folder, less.folder}) == 3
-    assert made([STORIES], 50).folder == less.folder
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
@@ -155,28 +148,6 @@ def test_the_second_time_nothing_is_read() -> None:
     other = byte_level(300)
     assert token_blocks(in_memory([STORIES]), "train", other).folder != first.folder, "another tokenizer"
     assert token_blocks(in_memory([STORIES], "changed"), "train", TOKENIZER).folder != first.folder, "another text"
-
-
-@pytest.mark.parametrize("length", [1, 2, 7, 64, 100_000])
-def test_windows_score_every_token_once_and_never_look_ahead(length: int) -> None:
-    found = made([STORIES])
-    windows = list(found.windows(length))
-    assert all(len(inputs) == len(targets) <= length for inputs, targets in windows)
-    assert np.array_equal(np.concatenate([targets for _, targets in windows]), found.stream)
-    before = np.concatenate([inputs for inputs, _ in windows])
-    assert before[0] == found.eos
-    assert np.array_equal(before[1:], found.stream[:-1])
-    starts, sizes = {0, *np.cumsum(found.documents[:, 0]).tolist()}, found.documents[:, 0]
-    for start, end in found.spans(length):
-        whole = start in starts and end in starts
-        assert whole or sizes.max() > length, "only a document longer than a window is cut"
-
-
-def test_blocks_are_rows_of_the_stream_without_the_rest() -> None:
-    found = made([STORIES])
-    rows = found.blocks(64)
-    assert rows.shape == (len(found.stream) // 64, 64)
-    assert np.array_equal(rows.ravel(), found.stream[: rows.size])
 
 
 def test_a_text_shorter_than_a_block_is_reported() -> None:

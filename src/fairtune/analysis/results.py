@@ -57,11 +57,6 @@ class Results:
                 f"{study} holds trials, which are scored on validation alone: their place is the report of "
                 f"'{study.rpartition('/')[0]}'. `fairtune status {study}` lists them."
             )
-        if any("control" not in arm for arm in self.plan["arms"].values()):
-            raise LedgerError(
-                f"{self.folder}: its plan is that of an earlier fairtune, which had not decided which arms are compared. "
-                "Run the study again: finished runs are kept, only the plan is written anew."
-            )
 
     @property
     def kind(self) -> str:

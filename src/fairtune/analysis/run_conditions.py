@@ -6,11 +6,10 @@ Scores do not depend on any of it; times do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairtune.core.files import as_number
 from fairtune.core.numbers import plural
 
 FULL, TAKEN = 0.9, 0.1
@@ -72,9 +71,7 @@ def judge_samples(run: str, samples: Sequence[Mapping[str, Any]]) -> RunConditio
     on_gpu = any(sample.get("gpus") for sample in samples)
     foreign = [_others(sample) for sample in samples]
     slowed = [_reasons(sample) for sample in samples]
-    heats = [
-        found for sample in samples for gpu in _gpus(sample) if (found := as_number(gpu.get("temperature"))) is not None
-    ]
+    heats = [gpu["temperature"] for sample in samples for gpu in _gpus(sample) if "temperature" in gpu]
     return RunConditions(
         run=run,
         samples=len(samples),
@@ -95,19 +92,17 @@ def list_texts(texts: Sequence[str], most: int = 3) -> str:
 def _others(sample: Mapping[str, Any]) -> float:
     """Foreign processes on the GPUs, or what others took of a full CPU; 0 where nobody was in the way."""
     if sample.get("gpus"):
-        return max((as_number(gpu.get("other_processes")) or 0.0 for gpu in _gpus(sample)), default=0.0)
-    busy, taken = as_number(sample.get("busy")) or 0.0, as_number(sample.get("others")) or 0.0
+        return float(max(gpu.get("other_processes", 0) for gpu in _gpus(sample)))
+    busy, taken = sample.get("busy", 0.0), sample.get("others", 0.0)
     return taken if busy >= FULL and taken >= TAKEN else 0.0
 
 
 def _reasons(sample: Mapping[str, Any]) -> set[str]:
-    found = (gpu.get("slowed") for gpu in _gpus(sample))
-    return {str(one) for reasons in found if isinstance(reasons, list) for one in reasons if one != USUAL}
+    return {reason for gpu in _gpus(sample) for reason in gpu.get("slowed", ()) if reason != USUAL}
 
 
-def _gpus(sample: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    found = sample.get("gpus")
-    return [gpu for gpu in found if isinstance(gpu, dict)] if isinstance(found, list) else []
+def _gpus(sample: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return sample.get("gpus") or ()
 
 
 def _share(some: int, of: int) -> str:

@@ -16,7 +16,7 @@ from fairtune.analysis.statistics import PairedDifference
 from fairtune.analysis.timing_file import mean_times
 from fairtune.analysis.timings import StudyTiming
 from fairtune.core.errors import FairtuneError
-from fairtune.ledger.run_times import run_times
+from fairtune.ledger.timings import run_times
 from fairtune.settings.metrics import METRICS
 
 COUNTED = "counted"

@@ -11,7 +11,7 @@ from typing import Any
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.results import Results
 from fairtune.analysis.timings import ArmTime, StepRatio, StudyTiming
-from fairtune.ledger.run_times import FIELDS, format_seconds, step_seconds
+from fairtune.ledger.timings import FIELDS, format_seconds, step_seconds
 
 RUNS_NOTE = (
     "Means over runs, each measured while it trained, on a machine that may have had other work; runs of different arms are not "

@@ -20,8 +20,6 @@ from typing import Any
 
 ASIDE = ".writing"
 """How the names of files end that are being written, or were when their writer was killed."""
-LARGEST_NUMBER = 1e300
-"""No score and no time is larger."""
 SEAL = "seal"
 """Where a sealed mapping has the sha256 of its content."""
 
@@ -75,12 +73,7 @@ def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> 
             if not replace:
                 raise FileExistsError(f"{path} exists already")
             path.rename(old)
-        try:
-            aside.rename(path)
-        except BaseException:
-            if replace and os.path.lexists(old):
-                old.rename(path)
-            raise
+        aside.rename(path)
         if durable:
             _sync(path.parent)
     finally:
@@ -136,7 +129,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 def sums_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The sha256 of files in a folder, which is what manifests are made of."""
+    """The sha256 of files in a folder."""
     return {name: sha256_of(folder / name) for name in names}
 
 
@@ -153,12 +146,6 @@ def finite(value: Any) -> Any:
     return value
 
 
-def as_number(value: Any) -> float | None:
-    """A number of a file that anyone may have written; None for what is none, and for what is too large to be shown."""
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER
-    return float(value) if fits else None
-
-
 def indented_json(value: Any) -> str:
     """JSON that people may read, of `finite` data."""
     return json.dumps(finite(value), indent=1, ensure_ascii=False)
@@ -168,13 +155,24 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, (indented_json(value) + "\n").encode("utf-8", "surrogatepass"))
 
 
+def parse_json(content: str | bytes) -> Any:
+    """The value that a JSON text holds.
+
+    Raises:
+        ValueError: it is no JSON; also where it is nested deeper than can be read, which json has another error for.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """The mapping in a file, or None where there is no file or it does not hold one."""
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    with suppress(OSError, ValueError):
+        value = parse_json(path.read_bytes())
+        return value if isinstance(value, dict) else None
+    return None
 
 
 def sealed(value: Mapping[str, Any]) -> bytes:
@@ -195,15 +193,12 @@ def read_sealed(path: Path) -> dict[str, Any]:
         ValueError: it is not what was written, in words that follow the file's name.
     """
     try:
-        value = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
+        value = parse_json(path.read_bytes())
+    except ValueError:
         raise ValueError("is not readable JSON") from None
-    if not isinstance(value, dict):
-        raise ValueError("is not a JSON mapping")
-    found = value.pop(SEAL, None)
-    if found is None:
+    if not isinstance(value, dict) or SEAL not in value:
         raise ValueError("has no seal: it was changed, or written by an earlier version of fairtune")
-    if found != _digest(value):
+    if value.pop(SEAL) != _digest(value):
         raise ValueError("is not what was written: its content does not fit its seal")
     return value
 
@@ -213,38 +208,17 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def parse_json(content: str | bytes) -> Any:
-    """The value that a JSON text holds.
-
-    Raises:
-        ValueError: it is no JSON; also where it is nested deeper than can be read, which json has another error for.
-    """
-    try:
-        return json.loads(content)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def read_regular(path: Path, most: int | None = None, *, end: bool = False) -> bytes:
+def read_regular(path: Path, most: int) -> bytes:
     """What a file holds; a device or a pipe, which may have no end, is refused.
-
-    Args:
-        most: bytes; None takes any number.
-        end: of a larger file, take its last ones.
 
     Raises:
         OSError: it cannot be read, is not a regular file, or has more than `most` bytes; `strerror` says which.
     """
-    seen = path.stat()
-    if not stat.S_ISREG(seen.st_mode):
-        found = "it is a folder" if stat.S_ISDIR(seen.st_mode) else "it is a device or a pipe, not a regular file"
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        found = "it is a folder" if stat.S_ISDIR(mode) else "it is a device or a pipe, not a regular file"
         raise OSError(errno.EINVAL, found, str(path))
     with path.open("rb") as handle:
-        if most is None:
-            return handle.read()
-        if end:
-            handle.seek(max(0, seen.st_size - most))
-            return handle.read(most)
         content = handle.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most:,} bytes", str(path))

@@ -20,8 +20,8 @@ from fairtune.ledger.environment import capture_environment, capture_load, conti
 from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
-from fairtune.ledger.run_times import describe_steps, run_times
 from fairtune.ledger.seals import close_run
+from fairtune.ledger.timings import describe_steps, run_times
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.study.run_spec import RunSpec
 from fairtune.training.loop import TrainingRun

@@ -9,7 +9,6 @@ import platform
 import subprocess
 import sys
 import time
-import uuid
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -30,9 +29,6 @@ LASTING = ("time", "fairtune", "python", "node", "cpu", "device", "cards", "pack
 NODE = "FAIRTUNE_NODE"
 """The variable in which a cluster's launcher may say what the node is called."""
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
-LONGEST = 200
-MULTICAST = 1 << 40
-"""Set in an address that Python drew because it found none of the machine's."""
 
 
 def capture_environment(device: str) -> dict[str, Any]:
@@ -96,7 +92,7 @@ def gpus() -> list[dict[str, Any]]:
     """
     with nvml_held():
         found, driver = find_gpus() or (), driver_version()
-        if not found or driver is None:
+        if driver is None:
             return []  # a driver that fell over must not stop a run
         seen = visible_gpus() or []
         return [{**describe_gpu(gpu), "driver": driver, "visible": gpu in seen} for gpu in found]
@@ -122,14 +118,14 @@ def cpu_name() -> str:
 
 def _git_commit() -> dict[str, Any] | None:
     """The commit of the folder the command was typed in, and whether files differ from it."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], capture_output=True, text=True, timeout=30, check=True).stdout.strip()
+
     try:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True)
-        changes = subprocess.run(
-            ["git", "status", "--porcelain"], capture_output=True, text=True, timeout=30, check=True
-        )
+        return {"commit": git("rev-parse", "HEAD"), "clean": not git("status", "--porcelain")}
     except (OSError, subprocess.SubprocessError):
         return None
-    return {"commit": commit.stdout.strip(), "clean": not changes.stdout.strip()}
 
 
 def _torch_settings() -> dict[str, Any] | None:
@@ -146,16 +142,13 @@ def _torch_settings() -> dict[str, Any] | None:
 
 def node_name() -> str | None:
     """A cluster's node as its scheduler calls it; elsewhere a short sum that only tells whether two machines are one."""
-    named = os.environ.get(NODE, "").strip() or os.environ.get("SLURMD_NODENAME", "").strip()
-    return named[:LONGEST] or _anonymous()
+    return os.environ.get(NODE, "").strip() or os.environ.get("SLURMD_NODENAME", "").strip() or _anonymous()
 
 
 @cache
 def _anonymous() -> str | None:
     """From the system's id, which must not be shown itself: no one can go back from the sum, or join it with other programs'."""
     found = next((content for file in MACHINE_IDS if file.is_file() and (content := file.read_bytes().strip())), None)
-    if found is None and not (address := uuid.getnode()) & MULTICAST:
-        found = str(address).encode()
     if found is None:
         return None
     return f"machine-{hmac.new(found, b'fairtune: the node of a run', hashlib.sha256).hexdigest()[:8]}"
@@ -170,8 +163,7 @@ def own_cards(device: str, known: list[dict[str, Any]]) -> list[dict[str, Any]]:
     torch = sys.modules.get("torch")
     if not device.startswith("cuda") or torch is None or not torch.cuda.is_available():
         return []
-    number = device.partition(":")[2]
-    index = int(number) if number.isdecimal() else 0
+    index = int(device.partition(":")[2] or 0)
     found = torch.cuda.get_device_properties(index if index < torch.cuda.device_count() else 0)
-    driver = next((gpu.get("driver") for gpu in known if gpu.get("driver")), None)
+    driver = known[0]["driver"] if known else None
     return [{"name": str(found.name), "memory_bytes": int(found.total_memory), "driver": driver}]

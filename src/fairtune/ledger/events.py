@@ -28,6 +28,8 @@ SUM = b', "crc32": "'
 SAMPLE = "device"
 """What a thread of the run sees of its device, now and then."""
 LAST = ("finished", "failed")
+KEPT = ("warning", "failed", "resumed")
+"""What still counts of the time that was lost."""
 
 
 class EventLog:
@@ -55,9 +57,7 @@ class EventLog:
     def _write(self, event: str, unit: int, values: Mapping[str, Any]) -> None:
         text = json.dumps(finite({"event": event, "unit": unit, "time": round(time.time(), 3), **values}))
         line = text[:-1].encode() + SUM + b'%08x"}\n' % zlib.crc32(text.encode())
-        data = (
-            line if self._whole else b"\n" + line
-        )  # a line that a crash or a full disk cut short stays one of its own
+        data = line if self._whole else b"\n" + line  # what a crash or a full disk cut short stays a line of its own
         self._whole = False
         while data:
             data = data[os.write(self._file, data) :]
@@ -120,11 +120,8 @@ def parse_lines(content: bytes) -> list[dict[str, Any]]:
         text, _, found = line.rpartition(SUM)
         if found == b'%08x"}' % zlib.crc32(b"}", zlib.crc32(text)):
             whole.append(text)
-    try:
-        events = json.loads(b"[%b}]" % b"},".join(whole)) if whole else []  # at once, which takes half the time
-    except (ValueError, RecursionError):  # a line with a sum that fits, and yet no JSON, was made by hand
-        return []
-    return [event for event in events if isinstance(event, dict)]
+    events: list[dict[str, Any]] = json.loads(b"[%b}]" % b"},".join(whole)) if whole else []  # at once: half the time
+    return events
 
 
 def counted_events(path: Path) -> list[dict[str, Any]]:
@@ -132,8 +129,6 @@ def counted_events(path: Path) -> list[dict[str, Any]]:
     counted: list[dict[str, Any]] = []
     for event in all_events(path):
         if event.get("event") == "resumed":
-            counted = [
-                e for e in counted if e["unit"] < event["unit"] or e["event"] in ("warning", "failed", "resumed")
-            ]
+            counted = [one for one in counted if one["unit"] < event["unit"] or one["event"] in KEPT]
         counted.append(event)
     return counted

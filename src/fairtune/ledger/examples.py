@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import parse_json, write_atomically
+from fairtune.core.files import write_atomically
 
 FILE = "examples.parquet"
 ABOUT = b"fairtune"
-SUM = "sha256"
 COLUMNS = {
     "id": "string", "split": "string", "text": "large_string", "pair": "large_string", "label": "int64", "kind": "large_string",
     "tokens": "int32",
@@ -60,8 +58,8 @@ class AboutExamples:
 
 
 def write_examples(path: Path, about: AboutExamples, splits: Mapping[str, Examples]) -> None:
-    """Write the examples of some splits into one file."""
-    import pyarrow as pa
+    """Keep examples and what is known of them, in a file whose pages have checksums."""
+    import pyarrow as pa  # here, since many commands never read a text
     from pyarrow import parquet
 
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
@@ -73,10 +71,10 @@ def write_examples(path: Path, about: AboutExamples, splits: Mapping[str, Exampl
         columns["label"] += part.labels.tolist()
         columns["kind"] += part.kinds
         columns["tokens"] += part.tokens.tolist()
-    known = {ABOUT: json.dumps({**about.__dict__, SUM: _sum(columns)}).encode()}
-    schema = pa.schema([(name, getattr(pa, dtype)()) for name, dtype in COLUMNS.items()], known)
+    types = [(name, getattr(pa, dtype)()) for name, dtype in COLUMNS.items()]
+    schema = pa.schema(types, {ABOUT: json.dumps(asdict(about)).encode()})
     content = pa.BufferOutputStream()
-    parquet.write_table(pa.table(columns, schema), content, compression="zstd")
+    parquet.write_table(pa.table(columns, schema), content, compression="zstd", write_page_checksum=True)
     write_atomically(path, content.getvalue().to_pybytes())
 
 
@@ -94,37 +92,28 @@ def read_examples(path: Path, split: str) -> Examples:
     Raises:
         LedgerError: the file is missing, or not what was written.
     """
-    columns = _read(path)[1]
-    rows = [row for row, name in enumerate(columns["split"]) if name == split]
-    part = {name: [values[row] for row in rows] for name, values in columns.items()}
-    pairs = zip(part["text"], part["pair"], strict=True)
+    rows = [row for row in _read(path)[1].to_pylist() if row["split"] == split]
     return Examples(
-        ids=tuple(part["id"]),
-        texts=tuple((text,) if pair is None else (text, pair) for text, pair in pairs),
-        labels=np.array(part["label"], np.int64),
-        kinds=tuple(part["kind"]),
-        tokens=np.array(part["tokens"], np.int32),
+        ids=tuple(row["id"] for row in rows),
+        texts=tuple((row["text"],) if row["pair"] is None else (row["text"], row["pair"]) for row in rows),
+        labels=np.array([row["label"] for row in rows], np.int64),
+        kinds=tuple(row["kind"] for row in rows),
+        tokens=np.array([row["tokens"] for row in rows], np.int32),
     )
 
 
-def _read(path: Path) -> tuple[AboutExamples, dict[str, list[Any]]]:
+def _read(path: Path) -> tuple[AboutExamples, Any]:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        file = parquet.ParquetFile(pa.BufferReader(path.read_bytes()))
-        about = parse_json((file.schema_arrow.metadata or {})[ABOUT])
-        columns = file.read(use_threads=False).to_pydict()
-        if about.pop(SUM) != _sum(columns):
-            raise ValueError("its content does not fit its checksum")
-        return AboutExamples(**about), columns
-    except (OSError, pa.ArrowException, KeyError, ValueError, TypeError, AttributeError) as error:
+        file = parquet.ParquetFile(pa.BufferReader(path.read_bytes()), page_checksum_verification=True)
+        about = json.loads(file.schema_arrow.metadata[ABOUT])
+        return AboutExamples(**{one.name: about[one.name] for one in fields(AboutExamples)}), file.read(
+            use_threads=False
+        )
+    except (OSError, pa.ArrowException, LookupError, ValueError, TypeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LedgerError(
             f"{path}: the examples cannot be read ({reason}); run the study again to rewrite them."
         ) from None
-
-
-def _sum(columns: dict[str, list[Any]]) -> str:
-    text = json.dumps({name: columns[name] for name in COLUMNS})
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -60,24 +60,15 @@ class TextScores:
     words: Counts
     correct: Counts
 
-    def __post_init__(self) -> None:
-        lengths = {name: len(getattr(self, name)) for name in ("ids", *SUMS)}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"columns of different lengths: {lengths}")
-
 
 COUNTS = ("tokens", "bytes", "words", "correct")
 SUMS = ("nll", *COUNTS)
-CLASSIFIED = {"split", "id", "label", "scores"}
-TEXT = {"split", "id", *SUMS}
 
 
 def write_predictions(path: Path, splits: Mapping[str, Predictions | TextScores]) -> None:
     """Write what the splits of one run scored, all of one type."""
     texts = [part for part in splits.values() if isinstance(part, TextScores)]
     classified = [part for part in splits.values() if isinstance(part, Predictions)]
-    if texts and classified:
-        raise TypeError("one file holds predictions of a classifier or of a language model, not both")
     columns: dict[str, Any] = {
         "split": pa.array([name for name, part in splits.items() for _ in part.ids], pa.string()),
         "id": pa.array([i for part in splits.values() for i in part.ids], pa.string()),
@@ -98,15 +89,11 @@ def read_predictions(path: Path, split: str) -> Predictions | TextScores:
     try:
         # A filter while reading goes through threads that damaged files were seen to hang.
         table = parquet.ParquetFile(pa.BufferReader(path.read_bytes())).read(use_threads=False)
-        if "split" in table.column_names:
-            table = table.filter(compute.equal(table["split"], split))
-        columns = set(table.column_names)
-        if columns >= TEXT:
+        table = table.filter(compute.equal(table["split"], split))
+        if "nll" in table.column_names:
             counts = {name: table[name].to_numpy().astype(np.int64) for name in COUNTS}
             return TextScores(_ids(table), table["nll"].to_numpy().astype(np.float64), **counts)
-        if columns >= CLASSIFIED:
-            return Predictions(_ids(table), table["label"].to_numpy().astype(np.int64), _rows(table["scores"]))
-        raise ValueError(f"columns {', '.join(sorted(columns))} are not those of predictions")
+        return Predictions(_ids(table), table["label"].to_numpy().astype(np.int64), _rows(table["scores"]))
     except (OSError, pa.ArrowException, ValueError, TypeError, KeyError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LedgerError(f"{path}: these predictions cannot be read ({reason}); move the run's folder away.") from None
@@ -116,11 +103,8 @@ def _rows(column: Any) -> npt.NDArray[np.float32]:
     """Lists of one length as rows."""
     if not len(column):
         return np.zeros((0, 0), dtype=np.float32)
-    lists = column.cast(pa.list_(pa.float32())).combine_chunks()
-    values, lengths = lists.flatten(), np.diff(lists.offsets.to_numpy())
-    if column.null_count or values.null_count or (lengths != lengths[0]).any():
-        raise ValueError("rows of scores differ in length")
-    return np.asarray(values.to_numpy(), dtype=np.float32).reshape(len(lists), lengths[0])
+    values = column.combine_chunks().flatten().to_numpy()
+    return np.asarray(values, dtype=np.float32).reshape(len(column), -1)
 
 
 _known_ids: dict[bytes, tuple[str, ...]] = {}

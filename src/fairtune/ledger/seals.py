@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from fairtune.core.files import (
     write_atomically,
     write_json,
     write_sealed,
-)
+)  # fmt: skip
 from fairtune.core.leases import require_held
 from fairtune.ledger.folders import RunFolder, is_under_way
 
@@ -117,15 +116,19 @@ def run_state(folder: RunFolder, key: str | None = None, *, thorough: bool = Fal
         remember: note sizes and times of files that had to be read, as in a ledger that was copied, so that the next look is
             quick. Else a ledger is left as it is.
     """
-    return _state(folder, thorough, remember).of(key)
+    state = _state(folder, thorough)
+    if remember and state.status == FINISHED:
+        stats = {name: seen for name, seen in state.files.items() if name != MANIFEST}
+        with contextlib.suppress(OSError):  # a ledger that cannot be written can be read all the same
+            if read_json(folder.path / CHECKED) != stats:
+                write_json(folder.path / CHECKED, stats)
+    return state.of(key)
 
 
-def _state(folder: RunFolder, thorough: bool, remember: bool) -> RunState:
+def _state(folder: RunFolder, thorough: bool) -> RunState:
     found: str | None = None
     files: FileStats = {}
     try:
-        if not folder.path.exists():
-            return RunState(WAITING)
         files = files_of_run(folder)
         if PLAN not in files:
             if folder.trace() is None or folder.plan.is_file():  # it began a moment ago
@@ -133,7 +136,7 @@ def _state(folder: RunFolder, thorough: bool, remember: bool) -> RunState:
             raise _DamageError("plan.json is missing, so nothing says what was trained")
         plan = _read(folder, PLAN)
         found = str(plan.get("key"))
-        state = _begun_state(folder, files, found, thorough, remember)
+        state = _begun_state(folder, files, found, thorough)
         return replace(state, key=found, plan=plan.get("plan"), files=files)
     except _DamageError as damage:
         return RunState(DAMAGED, problem=str(damage), key=found, files=files)
@@ -144,8 +147,11 @@ def _state(folder: RunFolder, thorough: bool, remember: bool) -> RunState:
 
 def files_of_run(folder: RunFolder) -> FileStats:
     """Every file that makes up a run, by its name in the folder; pipes and the like are none."""
-    home, found = str(folder.path), FileStats()
-    for name in _names(folder):
+    home, found, names = str(folder.path), FileStats(), list(RUN_FILES)
+    for whole in RUN_FOLDERS:
+        if os.path.isdir(f"{home}/{whole}"):  # noqa: PTH112
+            names += (f"{whole}/{name}" for name in files_of(folder.path / whole))
+    for name in names:
         with contextlib.suppress(FileNotFoundError):
             seen = os.stat(f"{home}/{name}")  # noqa: PTH116 - strings are quicker, and a ledger has thousands of runs
             if stat.S_ISREG(seen.st_mode):
@@ -153,18 +159,11 @@ def files_of_run(folder: RunFolder) -> FileStats:
     return found
 
 
-def _names(folder: RunFolder) -> Iterator[str]:
-    yield from RUN_FILES
-    for whole in RUN_FOLDERS:
-        if os.path.isdir(f"{folder.path}/{whole}"):  # noqa: PTH112
-            yield from (f"{whole}/{name}" for name in files_of(folder.path / whole))
-
-
 class _DamageError(Exception):
     """What is wrong with a run, in words that follow its name and a colon."""
 
 
-def _begun_state(folder: RunFolder, files: FileStats, key: str, thorough: bool, remember: bool) -> RunState:
+def _begun_state(folder: RunFolder, files: FileStats, key: str, thorough: bool) -> RunState:
     if RESULT not in files:
         if is_under_way(folder):
             return RunState(RUNNING)
@@ -179,20 +178,18 @@ def _begun_state(folder: RunFolder, files: FileStats, key: str, thorough: bool, 
         if result.get("status") == FAILED:
             return RunState(FAILED, result)
         raise _DamageError("manifest.json is missing, so nothing says what the run recorded")
-    _check_sums(folder, files, key, thorough, remember)
+    _check_sums(folder, files, key, thorough)
     if result.get("status") != FINISHED:
         raise _DamageError("manifest.json is not that of this run")
     return RunState(FINISHED, result)
 
 
-def _check_sums(folder: RunFolder, files: FileStats, key: str, thorough: bool, remember: bool) -> None:
+def _check_sums(folder: RunFolder, files: FileStats, key: str, thorough: bool) -> None:
     """Compare a closed run's files with its manifest; those whose sizes and times are as they were need not be read."""
     manifest = _read(folder, MANIFEST)
-    if manifest.get("version") != VERSION:
-        raise _DamageError(f"manifest.json has version {manifest.get('version')}, which this fairtune does not know")
-    sums = manifest.get("files")
-    if manifest.get("key") != key or not isinstance(sums, dict) or RESULT not in sums:
+    if (manifest.get("version"), manifest.get("key")) != (VERSION, key):
         raise _DamageError("manifest.json is not that of this run")
+    sums = manifest["files"]
     stats = {name: seen for name, seen in files.items() if name != MANIFEST}
     if missing := sums.keys() - stats.keys():
         raise _DamageError(f"{min(missing)} is missing")
@@ -202,9 +199,6 @@ def _check_sums(folder: RunFolder, files: FileStats, key: str, thorough: bool, r
     for name in sums:
         if known.get(name) != stats[name] and sha256_of(folder.path / name) != sums[name]:
             raise _DamageError(f"{name} was changed after the run was closed")
-    if remember and known != stats:
-        with contextlib.suppress(OSError):  # a ledger that cannot be written can be read all the same
-            write_json(folder.path / CHECKED, stats)
 
 
 def _read(folder: RunFolder, name: str) -> dict[str, Any]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from fairtune.core.errors import LedgerError, nearest, one_of
-from fairtune.core.files import read_sealed, write_sealed
-from fairtune.ledger.folders import RunFolder, explain
+from fairtune.core.files import read_sealed
+from fairtune.ledger.folders import RunFolder, read_record, write_record
 from fairtune.ledger.timings import FOLDER as TIMINGS
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -23,30 +24,18 @@ TIME = "%Y-%m-%dT%H:%M:%SZ"
 HISTORY = "history.json"
 TRIALS = "tuning"
 """The folder of a study in which the study of its trials is."""
-SHOWN = 6
-"""Runs that are named when one is not found."""
 SEED_FOLDER = re.compile(r"seed-(0|[1-9][0-9]*)")
 
 
-def study_folder(runs: Path, study: str) -> Path:
-    return runs / study
-
-
 def run_folder(runs: Path, study: str, arm: str, seed: int) -> RunFolder:
-    return RunFolder(study_folder(runs, study) / arm / f"seed-{seed}")
+    return RunFolder(runs / study / arm / f"seed-{seed}")
 
 
 def run_folders(study: Path) -> list[RunFolder]:
     """Every run folder of a study; one that was moved aside under another name (`seed-0-old`) is none."""
-    found = []
-    for arm in _names_in(study):
-        home = study / arm
-        found += [home / name for name in _names_in(home) if SEED_FOLDER.fullmatch(name)]
+    homes = [study / arm for arm in _names_in(study)]
+    found = [home / name for home in homes for name in _names_in(home) if SEED_FOLDER.fullmatch(name)]
     return [RunFolder(path) for path in found]
-
-
-def runs_with_result(study: Path) -> list[RunFolder]:
-    return [folder for folder in run_folders(study) if folder.result.is_file()]
 
 
 def _names_in(folder: Path) -> list[str]:
@@ -56,6 +45,10 @@ def _names_in(folder: Path) -> list[str]:
         return []
 
 
+def runs_with_result(study: Path) -> list[RunFolder]:
+    return [folder for folder in run_folders(study) if folder.result.is_file()]
+
+
 def study_names(runs: Path) -> list[str]:
     """The studies of a runs folder, and those of their trials (`NAME/tuning`); one whose folder cannot be read is left out.
 
@@ -63,7 +56,7 @@ def study_names(runs: Path) -> list[str]:
         LedgerError: the runs folder is not a folder, or cannot be read.
     """
     try:
-        names = [path.name for path in runs.iterdir()]
+        names = os.listdir(runs)  # noqa: PTH208
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -85,7 +78,7 @@ def require_study(runs: Path, study: str) -> Path:
     if study not in (names := study_names(runs)):
         known = f"; studies there: {one_of(names)}.{nearest(study, names)}" if names else "; it holds no study yet."
         raise LedgerError(f"no study '{study}' in the runs folder {runs}{known} Start one with `fairtune run FILE`.")
-    return study_folder(runs, study)
+    return runs / study
 
 
 def find_study(name: str, runs: Path) -> tuple[Path, str]:
@@ -100,39 +93,32 @@ def find_study(name: str, runs: Path) -> tuple[Path, str]:
     path = Path(name)
     if name not in study_names(runs) and _is_study(path):
         path = path.resolve()
-        trials = path.name == TRIALS and _is_study(path.parent)
-        return (path.parent.parent, f"{path.parent.name}/{TRIALS}") if trials else (path.parent, path.name)
+        home = path.parent.parent if path.name == TRIALS and _is_study(path.parent) else path.parent
+        return home, path.relative_to(home).as_posix()
     require_study(runs, name)
     return runs, name
 
 
-def is_run(name: str | Path, runs: Path) -> bool:
+def is_run(name: str, runs: Path) -> bool:
     """Whether a run is meant, by its folder or as `study/arm/seed-n`."""
     return _run_path(name, runs) is not None
 
 
 def find_folder(run: str | Path, runs: Path) -> RunFolder:
-    """The folder of a run that has been begun.
-
-    Args:
-        run: the folder itself, or `study/arm/seed-n`.
-        runs: the folder that keeps the runs.
+    """The folder of a run that has been begun, which is given itself or as `study/arm/seed-n`.
 
     Raises:
         LedgerError: there is no such run.
     """
     if path := _run_path(run, runs):
         return RunFolder(path.resolve())
-    found = [(study, folder.name) for study in study_names(runs) for folder in run_folders(study_folder(runs, study))]
-    known = [f"{study}/{name}" for study, name in found]
+    known = [f"{study}/{folder.name}" for study in study_names(runs) for folder in run_folders(runs / study)]
     if not known:
         raise LedgerError(
             f"'{run}' is not a run: that folder has no plan.json, and the runs folder {runs} holds no run."
         )
-    word = Path(run).relative_to(runs) if Path(run).is_relative_to(runs) else Path(run)
-    more = ", ..." if len(known) > SHOWN else ""
-    near = nearest(word.as_posix(), known)
-    raise LedgerError(f"'{run}' is not a run; runs in {runs}: {one_of(known[:SHOWN])}{more}.{near}")
+    near = nearest(str(run).removeprefix(f"{runs}/"), known)
+    raise LedgerError(f"'{run}' is not a run; runs in {runs}: {one_of(known, 6)}.{near}")
 
 
 def _run_path(run: str | Path, runs: Path) -> Path | None:
@@ -144,7 +130,7 @@ def require_writable(runs: Path) -> None:
     probe = runs / f".writable-{os.getpid()}"
     try:
         runs.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"")
+        probe.touch()
         probe.unlink()
     except OSError as error:
         raise LedgerError(
@@ -158,7 +144,6 @@ def require_writable(runs: Path) -> None:
 def _check_folder_name(name: str) -> str:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise ValueError("it is no name of a folder")
-    os.fsencode(name)  # which half of a surrogate pair does not survive
     return name
 
 
@@ -166,40 +151,23 @@ FolderName = Annotated[str, AfterValidator(_check_folder_name)]
 """A folder that came from elsewhere may hold a plan made by hand: an arm that is called `../..` must not lead anyone out of it."""
 
 
-class _PlannedSettings(BaseModel):
-    train: dict[str, Any] | None = None
+class _PlannedArm(BaseModel):
+    control: str | None
 
 
 class _PlannedRun(BaseModel):
     arm: FolderName
-    seed: int = Field(strict=True, ge=0, lt=2**63)
+    seed: int = Field(ge=0)
     key: str
-    steps: int | None = Field(None, strict=True, ge=0, le=2**53)
-    settings: _PlannedSettings | None = None
 
 
-class _PlannedArm(BaseModel):
-    methods: list[Any] | None = None
-
-
-class _PlanShape(BaseModel):
-    """What every reader of a stored plan relies on."""
+class _Plan(BaseModel):
+    """What tells a plan of this version from others."""
 
     task: dict[str, Any]
-    model: dict[str, Any] | None = None
-    arms: dict[FolderName, _PlannedArm]
     compare: dict[str, Any]
+    arms: dict[FolderName, _PlannedArm]
     runs: list[_PlannedRun]
-
-
-def _plan_problem(plan: dict[str, Any]) -> str | None:
-    """What is wrong with a plan; None where nothing is."""
-    try:
-        _PlanShape.model_validate(plan)
-    except ValidationError as error:
-        first = error.errors()[0]
-        return f"{'.'.join(ascii(str(part)[:60])[1:-1] for part in first['loc'])}: {first['msg']}"
-    return None
 
 
 def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> None:
@@ -209,41 +177,28 @@ def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> N
         reanalysed: the user says that verdicts go by this plan, whatever was planned before its results were known.
 
     Raises:
-        LedgerError: the folder cannot be written.
+        LedgerError: the folder cannot be written, or its history is not what was written.
     """
     now, known = time.strftime(TIME, time.gmtime()), len(runs_with_result(home))
-    try:
-        (home / "plans").mkdir(parents=True, exist_ok=True)
-        history, claimed = _read_history(home), read_claims(home)
-        before = len(history), len(claimed)
-        first = home / "plans" / f"{plan['plan']}.json"
-        if not first.exists():
-            write_sealed(first, {"recorded": now, **plan})
-        new_analysis = reanalysed and known > 0
-        last, looks = history[-1] if history else {}, plan.get("until_decided")
-        if last.get("plan") != plan["plan"] or new_analysis or looks not in (None, last.get("until_decided")):
-            entry = {"plan": plan["plan"], "recorded": now, "known": known, "until_decided": looks}
-            history.append(entry | ({"reanalysed": now} if new_analysis else {}))
-        claims = list(plan.get("claims") or ())
-        if claims != (claimed[-1]["claims"] if claimed else []):
-            timed = sum(1 for _ in (home / TIMINGS).glob("*.json"))
-            claimed.append({"recorded": now, "known": known, "timed": timed, "claims": claims})
-        if (len(history), len(claimed)) != before:
-            write_sealed(home / HISTORY, {"history": history, **({"claims": claimed} if claimed else {})})
-        write_sealed(home / "study.json", plan)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise LedgerError(f"{home}: the plan cannot be written ({reason}); fix that or use another --runs.") from None
-
-
-def _read_history(home: Path) -> list[dict[str, Any]]:
-    """When plans came into force; of a study from before this was kept, when each was first recorded."""
-    try:
-        found = read_sealed(home / HISTORY).get("history")
-    except FileNotFoundError:
-        plans = [(plan["recorded"], plan["plan"]) for plan in _recorded_plans(home).values()]
-        return [{"plan": name, "recorded": recorded} for recorded, name in sorted(plans)]
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    record: dict[str, Any] = {"history": []}
+    if (home / HISTORY).exists():
+        record = read_record(home / HISTORY, "bring it back, or move the study's folder away")
+    before = dict(record)
+    first = home / "plans" / f"{plan['plan']}.json"
+    if not first.exists():
+        write_record(first, {"recorded": now, **plan})
+    new_analysis = reanalysed and known > 0
+    last, looks = (record["history"] or [{}])[-1], plan.get("until_decided")
+    if last.get("plan") != plan["plan"] or new_analysis or looks not in (None, last.get("until_decided")):
+        entry = {"plan": plan["plan"], "recorded": now, "known": known, "until_decided": looks}
+        record["history"] = [*record["history"], entry | ({"reanalysed": now} if new_analysis else {})]
+    claims, claimed = list(plan.get("claims") or ()), record.get("claims", [])
+    if claims != (claimed[-1]["claims"] if claimed else []):
+        timed = sum(1 for _ in (home / TIMINGS).glob("*.json"))
+        record["claims"] = [*claimed, {"recorded": now, "known": known, "timed": timed, "claims": claims}]
+    if record != before:
+        write_record(home / HISTORY, record)
+    write_record(home / "study.json", plan)
 
 
 def read_claims(home: Path) -> list[dict[str, Any]]:
@@ -251,25 +206,7 @@ def read_claims(home: Path) -> list[dict[str, Any]]:
 
     They are no part of a plan's hash, so that writing one leaves every finished run as it is.
     """
-    kinds = {"recorded": str, "known": int, "timed": int, "claims": list}
-    try:
-        found = read_sealed(home / HISTORY).get("claims")
-    except (OSError, ValueError):
-        return []
-    entries = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
-    return [entry for entry in entries if all(isinstance(entry.get(name), kind) for name, kind in kinds.items())]
-
-
-def _recorded_plans(home: Path) -> dict[str, dict[str, Any]]:
-    found = {}
-    for file in (home / "plans").glob("*.json"):
-        try:
-            plan = read_sealed(file)
-        except (OSError, ValueError):
-            continue
-        if isinstance(plan.get("recorded"), str) and _plan_problem(plan) is None:
-            found[str(plan.get("plan"))] = plan
-    return found
+    return _read_history(home).get("claims", [])
 
 
 def read_plans(home: Path) -> list[dict[str, Any]]:
@@ -277,25 +214,34 @@ def read_plans(home: Path) -> list[dict[str, Any]]:
 
     Those that are not what was written are left out, and `verify` names them.
     """
-    plans = _recorded_plans(home)
-    try:
-        history = _read_history(home)
-    except (OSError, ValueError):
-        history = [{"plan": name, "recorded": plan["recorded"]} for name, plan in plans.items()]
-    return [{**plans[entry["plan"]], **entry} for entry in history if entry.get("plan") in plans]
+    plans = {}
+    for file in (home / "plans").glob("*.json"):
+        with suppress(OSError, ValueError):
+            plan = read_sealed(file)
+            plans[plan["plan"]] = plan
+    history = _read_history(home).get("history") or sorted(plans.values(), key=lambda plan: plan["recorded"])
+    return [{**plans[entry["plan"]], **entry} for entry in history if entry["plan"] in plans]
+
+
+def _read_history(home: Path) -> dict[str, list[dict[str, Any]]]:
+    """When plans and claims came into force; empty where that is damaged, which `verify` names."""
+    with suppress(OSError, ValueError):
+        return read_sealed(home / HISTORY)
+    return {}
 
 
 def read_study(home: Path) -> dict[str, Any]:
     """The newest plan.
 
     Raises:
-        LedgerError: it is not what was written, or of a version whose plans cannot be read.
+        LedgerError: it is not what was written, or of another version.
     """
     file, again = home / "study.json", "run the study again to rewrite it"
+    plan = read_record(file, again)
     try:
-        plan = read_sealed(file)
-    except (OSError, ValueError) as error:
-        raise LedgerError(f"{file} {explain(error)}; {again}.") from None
-    if problem := _plan_problem(plan):
-        raise LedgerError(f"{file} is not a plan of this version: {problem}; {again}.")
+        _Plan.model_validate(plan)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(ascii(str(part)[:60])[1:-1] for part in first["loc"])
+        raise LedgerError(f"{file} is not a plan of this version: {where}: {first['msg']}; {again}.") from None
     return plan

@@ -9,35 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
-
-from pydantic import BaseModel, StrictInt, TypeAdapter, ValidationError
+from typing import Any
 
 from fairtune.core.errors import LedgerError
-from fairtune.core.files import read_sealed, write_sealed
-from fairtune.ledger.folders import explain
-from fairtune.ledger.studies import HISTORY, TIME, run_folders, study_folder
+from fairtune.ledger.folders import read_record, write_record
+from fairtune.ledger.studies import HISTORY, TIME, runs_with_result
 
 FOLDER = "suites"
 """Next to the studies; what is in it has no `study.json`, so that nothing takes it for one."""
 FIELDS = ("study", "task", "model", "metric")
 """What an entry says of each study."""
-
-
-class _Listed(BaseModel):
-    study: str
-    task: str
-    model: str
-    metric: str
-
-
-class _Entry(BaseModel):
-    recorded: str
-    studies: list[_Listed]
-    known: dict[str, StrictInt]
-
-
-_history = TypeAdapter(list[_Entry])
 
 
 def suite_folder(runs: Path, suite: str) -> Path:
@@ -46,7 +27,7 @@ def suite_folder(runs: Path, suite: str) -> Path:
 
 def count_results(runs: Path, study: str) -> int:
     """Runs of a study that have a result; trials are none."""
-    return sum(folder.result.is_file() for folder in run_folders(study_folder(runs, study)))
+    return len(runs_with_result(runs / study))
 
 
 def record_suite(runs: Path, suite: str, studies: Sequence[Mapping[str, str]]) -> None:
@@ -58,7 +39,6 @@ def record_suite(runs: Path, suite: str, studies: Sequence[Mapping[str, str]]) -
     Raises:
         LedgerError: the record cannot be written, or the one that is there is damaged.
     """
-    home = suite_folder(runs, suite)
     stated = [{field: one[field] for field in FIELDS} for one in studies]
     history = read_suite_history(runs, suite)
     if history and history[-1]["studies"] == stated:
@@ -66,13 +46,7 @@ def record_suite(runs: Path, suite: str, studies: Sequence[Mapping[str, str]]) -
     names = dict.fromkeys(one["study"] for entry in (*history, {"studies": stated}) for one in entry["studies"])
     known = {name: count_results(runs, name) for name in names}
     entry = {"recorded": time.strftime(TIME, time.gmtime()), "studies": stated, "known": known}
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        write_sealed(home / HISTORY, {"history": [*history, entry]})
-    except OSError as error:
-        raise LedgerError(
-            f"{home}: the list of the suite's studies cannot be written ({error.strerror}); fix that or use another --runs."
-        ) from None
+    write_record(suite_folder(runs, suite) / HISTORY, {"history": [*history, entry]})
 
 
 def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
@@ -82,19 +56,10 @@ def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
         LedgerError: the record is not what was written.
     """
     file = suite_folder(runs, suite) / HISTORY
-    try:
-        found = read_sealed(file).get("history")
-        _history.validate_python(found)
-        return cast(list[dict[str, Any]], found)
-    except FileNotFoundError:
+    if not file.exists():
         return []
-    except ValidationError:
-        raise LedgerError(f"{file} is not a record of this version; delete it to begin a new one.") from None
-    except (OSError, ValueError) as error:
-        raise LedgerError(
-            f"{file} {explain(error)}: when the suite was put together is not known. Bring it back, or delete it to begin a new "
-            "record."
-        ) from None
+    found: list[dict[str, Any]] = read_record(file, "bring it back, or delete it to begin a new record")["history"]
+    return found
 
 
 def suite_names(runs: Path) -> list[str]:

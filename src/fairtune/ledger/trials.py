@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from fairtune.core.files import as_number, read_sealed
+from fairtune.core.files import read_sealed
 from fairtune.ledger.seals import FAILED, FINISHED, run_state
 from fairtune.ledger.studies import TRIALS, run_folder, run_folders
 
@@ -76,7 +76,7 @@ def _score(runs: Path, plan: dict[str, Any], name: str, keys: dict[int, str]) ->
     arm, metric = plan["arms"][name], plan["task"]["metric"]
     states = {seed: run_state(run_folder(runs, plan["study"], name, seed), key) for seed, key in keys.items()}
     results = {seed: state.result for seed, state in states.items() if state.status == FINISHED}
-    scores = {seed: as_number(result["metrics"]["validation"][metric]) for seed, result in results.items()}
+    scores = {seed: result["metrics"]["validation"][metric] for seed, result in results.items()}
     failed = [state.status for state in states.values()].count(FAILED)
     return TrialScores(
         name=name,

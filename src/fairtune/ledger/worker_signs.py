@@ -15,21 +15,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from pydantic import Field, TypeAdapter
-
-from fairtune.core.files import finite, read_regular, write_atomically
+from fairtune.core.files import finite, read_json, write_atomically
 
 BEAT_SECONDS = 2.0
 """Between two signs of a worker."""
 SILENCE_SECONDS = 10.0
 """Without a beat, after which a worker is not fresh: a shared disk shows changes late."""
-LARGEST = 1 << 16
-"""Bytes of a sign; what is larger is none."""
-
-Count = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
-Number = Annotated[float, Field(strict=True, ge=-1e300, le=1e300)]
 
 
 @dataclass(frozen=True)
@@ -54,18 +47,15 @@ class WorkerSign:
     name: str | None = None
     run: str | None = None
     phase: str | None = None
-    done: Count | None = None
-    of: Count | None = None
-    beat: Count = 0
-    time: Number = 0.0
-    load: Number | None = None
-    memory_used: Count | None = None
-    memory: Count | None = None
-    temperature: Number | None = None
-    others: Count | None = None
-
-
-_sign = TypeAdapter(WorkerSign)
+    done: int | None = None
+    of: int | None = None
+    beat: int = 0
+    time: float = 0.0
+    load: float | None = None
+    memory_used: int | None = None
+    memory: int | None = None
+    temperature: float | None = None
+    others: int | None = None
 
 
 class SeenSign(NamedTuple):
@@ -82,20 +72,20 @@ def sign_file(logs: Path, worker: str) -> Path:
 
 def write_sign(logs: Path, sign: WorkerSign) -> None:
     """Write a worker's sign; one that cannot be written is missed in views alone."""
-    with contextlib.suppress(OSError, ValueError, TypeError):
+    with contextlib.suppress(OSError):
         write_atomically(sign_file(logs, sign.worker), json.dumps(finite(asdict(sign))).encode(), durable=False)
 
 
 def remove_sign(logs: Path, worker: str) -> None:
     with contextlib.suppress(OSError):
-        sign_file(logs, worker).unlink(missing_ok=True)
+        sign_file(logs, worker).unlink()
 
 
 def remove_signs(logs: Path, label: str) -> None:
     """Remove the signs of workers whose names begin so."""
-    with contextlib.suppress(OSError):
-        for file in logs.glob(f"worker-{glob.escape(label)}*.json"):
-            file.unlink(missing_ok=True)
+    for file in logs.glob(f"worker-{glob.escape(label)}*.json"):
+        with contextlib.suppress(OSError):
+            file.unlink()
 
 
 def read_signs(home: Path) -> list[WorkerSign]:
@@ -129,12 +119,9 @@ class SignWatch:
 
 
 def _read_all(home: Path) -> list[tuple[WorkerSign, float]]:
-    """Signs and the times of their files; a file may hold anything, and what is no sign is left out."""
+    """Signs and the times of their files; what is none is left out."""
     found = []
     for path in sorted((home / "logs").glob("worker-*.json")):
-        with contextlib.suppress(OSError, ValueError):
-            written = path.stat().st_mtime
-            sign = _sign.validate_json(read_regular(path, LARGEST))
-            if path.name == f"worker-{sign.worker}.json":
-                found.append((sign, written))
+        with contextlib.suppress(OSError, TypeError):
+            found.append((WorkerSign(**(read_json(path) or {})), path.stat().st_mtime))
     return found

@@ -24,7 +24,6 @@ VERSION = 1
 READ = 200_000_000
 """Characters of the training text, from its beginning, that a tokenizer is trained on: more would change little and take hours."""
 END, PAD = "<|endoftext|>", "<|pad|>"
-SMALLEST = 256 + len((END, PAD))
 HUB_FILES = ["*.json", "*.txt", "*.model"]
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
          "merges.txt", "*.model", "tokenizer.*.json", "tekken.json", "*.spm", "*.codes", "entity_vocab.json")  # fmt: skip
@@ -175,14 +174,7 @@ def _from_hub(name: str) -> Path:
         ) from None
 
 
-def too_few(size: int) -> str:
-    return f"{size} tokens are too few: the 256 bytes, {END} and {PAD} alone are {SMALLEST}; 8000 suits a small model"
-
-
 def _trained(size: int, text: TrainingText) -> TokenizerSource:
-    if size < SMALLEST:
-        raise ModelError(f"tokenizer: {too_few(size)}.")
-
     def build(folder: Path) -> None:
         with stage(f"training a tokenizer of {size:,} tokens on the text"):
             write_json(folder / FACTS, {"vocabulary": _train(size, text, folder)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairtune.core.files import read_regular
 from fairtune.core.printable import printable
 
 TAIL = 16_384
@@ -33,7 +32,9 @@ def worker_of(path: Path) -> str:
 def log_tail(path: Path, most: int) -> list[str]:
     """The last lines of a log; none where it cannot be read."""
     try:
-        content = read_regular(path, TAIL, end=True)
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - TAIL))
+            content = log.read(TAIL)
     except OSError:
         return []
     lines = content.decode("utf-8", "replace").split("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fairtune.core.files import as_number
 from fairtune.ledger.progress import RunProgress
 from fairtune.ledger.scan import CLOSED, LedgerScan, RunRow
 from fairtune.ledger.seals import DAMAGED, FAILED, RUNNING, WAITING
@@ -48,7 +47,7 @@ class RunViews:
         if score is None and validated:
             score, split = validated[-1][1], "validation"
         spent = None if progress.began is None or progress.seen is None else max(0.0, progress.seen - progress.began)
-        epochs = as_number(((planned.get("settings") or {}).get("train") or {}).get("epochs"))
+        epochs = ((planned.get("settings") or {}).get("train") or {}).get("epochs")
         running = row.status == RUNNING
         found = RunView(
             row.arm,

@@ -7,7 +7,7 @@ from typing import Any
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.results import Results
 from fairtune.analysis.timing_file import ratio_json
-from fairtune.ledger.run_times import FIELDS
+from fairtune.ledger.timings import FIELDS
 from fairtune.report.content import ArmRow, ReportContent, Versus
 from fairtune.settings.metrics import METRICS
 

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from fairtune.settings.values import LONGEST_NAME, Number, Place, Section, Whole
 
-VocabularySize = Annotated[Whole, Field(ge=1, le=1_000_000)]
-
 
 class PresetModel(Section):
     """A model with fresh weights, of a size that has a name."""
@@ -20,8 +18,8 @@ class PresetModel(Section):
         title="a name",
         description="Its name, such as gpt-mini; `fairtune inspect NAME` shows it.",
     )
-    vocab_size: VocabularySize | None = Field(
-        None, description="Rows of its embedding; null takes what the tokenizer needs."
+    vocab_size: Whole | None = Field(
+        None, ge=1, le=1_000_000, description="Rows of its embedding; null takes what the tokenizer needs."
     )
     context: Whole | None = Field(
         None, ge=8, le=131_072, description="Positions, the longest input in tokens; null takes the preset's."
@@ -32,7 +30,11 @@ class PresetModel(Section):
 class TrainedTokenizer(Section):
     """A tokenizer of the study's own: a byte-level BPE."""
 
-    train: VocabularySize = Field(description="Size of the vocabulary that is learned from the training text.")
+    train: Whole = Field(
+        ge=258,
+        le=1_000_000,
+        description="Size of the vocabulary that is learned from the training text: 256 bytes, two marks, and what is learned.",
+    )
 
 
 ModelName = Annotated[Place, Field(title="a name, a folder or a hub id")]

@@ -14,14 +14,13 @@ from typing import Any
 from fairtune.core.errors import ModelError, nearest, one_of, shown
 from fairtune.methods.arms import family_of, named_arms
 from fairtune.methods.registry import conflicts, registered
-from fairtune.models.presets import parse_preset, preset_name
+from fairtune.models.presets import parse_preset
 from fairtune.settings.learners import LEARNERS, Learner
 from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import LONGEST_NAME, NAME
 from fairtune.study.schema import Study
 from fairtune.study.study_checks import Fault
-from fairtune.study.yaml_tree import Path
 from fairtune.tasks.corpora import is_text
 
 NEAR = 0.8
@@ -71,34 +70,13 @@ def _broken_promise(name: Any) -> str | None:
 
 def arm_problems(study: Study) -> Iterator[Fault]:
     """What is wrong with arms whose fields are each right by themselves."""
-    text, names = is_text(study.task), dict[str, str]()
-    kind, work = (TEXT, "language models") if text else ("classify", "classifiers")
-    for arm, own in study.arms.items():
-        path: Path = ("arms", arm)
+    names: dict[str, str] = {}
+    for arm in study.arms:
         if (earlier := names.setdefault(arm.lower(), arm)) != arm:
             differs = f"differs from '{earlier}' only in upper and lower case"
-            yield path, f"{differs}, and their folders may be the same; rename one"
-        uses, learner = study.methods(arm), study.learner(arm)
-        yield from (((*path, "methods", position), reason) for position, reason in conflicts(uses))
-        for position, use in enumerate(uses):
-            if kind not in registered()[use.name].kinds:
-                reason = f"'{use.name}' does not work with {work}; remove it, or choose another task"
-                yield (*path, "methods", position), reason
-        if learner is not None:
-            yield from (((*path, *field), reason) for field, reason in _learner_problems(study, arm, learner))
-        if getattr(own, "pairs", None) is not None and study.pairs(arm) is None:
-            yield (*path, "pairs"), "only 'setfit' learns from pairs; remove it"
-        model = getattr(own, "model", None)
-        if model is not None and text:
-            reason = (
-                "language models share one model and one tokenizer, or their losses could not be compared; remove it"
-            )
-            yield (*path, "model"), reason
-        elif model is not None and study.tokenizer is not None:
-            yield (*path, "model"), "the study's `tokenizer` is for its own model; remove one of the two"
-        elif model is not None and is_preset(model):
-            reason = f"'{model}' is a preset, which has no tokenizer; an arm's own model must be a checkpoint"
-            yield (*path, "model"), reason
+            yield ("arms", arm), f"{differs}, and their folders may be the same; rename one"
+        for field, reason in _problems(study, arm):
+            yield ("arms", arm, *field), reason
     reference = study.compare.to
     fitted = study.learner(reference) if reference in study.arms else None
     reasons = {"aa": "draws no random numbers, so a second copy would show nothing", "time": "has no steps to be timed"}
@@ -106,12 +84,30 @@ def arm_problems(study: Study) -> Iterator[Fault]:
         if getattr(study, name):
             begin = f"{reference}, which the others are compared to, {why}"
             yield (name,), f"{begin}; remove `{name}`, or compare to a trained arm"
-    # whether there is a GPU elsewhere shows when a run starts
-    places: dict[Path, Any] = {("train", "attention_kernel"): study.train}
-    places |= {("arms", arm, "attention_kernel"): own for arm, own in study.arms.items()}
-    for path, settings in places.items() if set(study.execution.devices) == {"cpu"} else ():
-        if settings.attention_kernel == "flash":
-            yield path, "flash needs a GPU, and execution.devices is cpu; use sdpa or eager, or leave it out"
+
+
+def _problems(study: Study, arm: str) -> Iterator[Fault]:
+    text, uses, learner, own = is_text(study.task), study.methods(arm), study.learner(arm), study.arms[arm]
+    kind, work = (TEXT, "language models") if text else ("classify", "classifiers")
+    for position, reason in conflicts(uses):
+        yield ("methods", position), reason
+    for position, use in enumerate(uses):
+        if kind not in registered()[use.name].kinds:
+            yield ("methods", position), f"'{use.name}' does not work with {work}; remove it, or choose another task"
+    if learner is not None:
+        yield from _learner_problems(study, arm, learner)
+    if getattr(own, "pairs", None) is not None and study.pairs(arm) is None:
+        yield ("pairs",), "only 'setfit' learns from pairs; remove it"
+    model = getattr(own, "model", None)
+    if model is None:
+        return
+    if text:
+        why = "language models share one model and one tokenizer, or their losses could not be compared"
+        yield ("model",), f"{why}; remove it"
+    elif study.tokenizer is not None:
+        yield ("model",), "the study's `tokenizer` is for its own model; remove one of the two"
+    elif is_preset(model):
+        yield ("model",), f"'{model}' is a preset, which has no tokenizer; an arm's own model must be a checkpoint"
 
 
 def is_preset(model: Any) -> bool:
@@ -135,14 +131,8 @@ def _learner_problems(study: Study, arm: str, learner: Learner) -> Iterator[Faul
         if getattr(own, field) is not None and not learner.uses(field):
             why = "which reads whole texts" if field == "max_length" else "which is not trained step by step"
             yield (field,), f"this means nothing to '{name}', {why}; remove it"
-    if not learner.encoder:
-        if getattr(own, "model", None) is not None:
-            yield ("model",), f"'{name}' uses no model; remove it"
-        return
-    try:
-        preset = parse_preset(study.model_of(arm))
-    except ModelError:
-        return  # reported where it stands
-    if preset is not None:
-        begin = f"'{name}' needs a pretrained encoder, and {preset_name(preset)} is trained from scratch"
+    if not learner.encoder and getattr(own, "model", None) is not None:
+        yield ("model",), f"'{name}' uses no model; remove it"
+    if learner.encoder and is_preset(study.model_of(arm)):
+        begin = f"'{name}' needs a pretrained encoder, and the study's model is trained from scratch"
         yield (), f"{begin}; remove this arm, or choose a pretrained model"

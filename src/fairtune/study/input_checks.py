@@ -6,9 +6,9 @@ them, unknown tasks and models.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from itertools import product
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -142,11 +142,8 @@ def require_samples(study: Study, data: Task, metric: str) -> None:
         )
     low, high = METRICS[metric].bounds
     if compare.target is not None and not low <= compare.target <= high:
-        allowed = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
-        share = (
-            f"; for {compare.target:g} % write {compare.target / 100:g}" if high == 1 < compare.target <= 100 else ""
-        )
-        raise FairtuneError(f"compare.target: found {compare.target:g}; {metric} is {allowed}{share}.")
+        allowed = f"from {low:g} to 1; for 85 % write 0.85" if high == 1 else f"{low:g} or more"
+        raise FairtuneError(f"compare.target: found {compare.target:g}; {metric} is {allowed}.")
     places = {claim.metric: "claims.metric" for claim in study.claims if claim.metric}
     places |= {metric: "metric" if study.metric else "task.metric", **dict.fromkeys(compare.also, "compare.also")}
     for name, place in places.items():
@@ -156,14 +153,13 @@ def require_samples(study: Study, data: Task, metric: str) -> None:
                 f"{place}: {name} is for {needed.classes}, and {task} has {classes}; use {needed.instead}."
             )
         splits = ["validation", "test"] if name == metric else ["test"]
-        sizes = {split: {study.settings(arm).sizes[split] for arm in study.arms} for split in splits if needed.ranks}
-        for split, size in ((split, size) for split, own in sizes.items() for size in own):
-            whole = data.splits[split]
-            found = fixed_sample(whole, size)
+        sizes = dict.fromkeys(study.settings(arm).eval_examples for arm in study.arms)
+        for split, size in product(splits, sizes) if needed.ranks else ():
+            found = fixed_sample(data.splits[split], size)
             seen = np.unique(found.labels)
             if len(seen) < 2:
-                sample = "" if len(found) == len(whole) else f" sample of {size:,} examples of the"
+                only = f"one class only ('{data.labels[int(seen[0])]}', n = {len(found):,})"
                 raise FairtuneError(
-                    f"{place}: {name} says how well classes are ranked, and the{sample} {split} split of {task} has one class "
-                    f"only ('{data.labels[int(seen[0])]}', n = {len(found):,}); give it examples of another, or use accuracy."
+                    f"{place}: {name} says how well classes are ranked, and what is scored of the {split} split of {task} has "
+                    f"{only}; give it examples of another, or use accuracy."
                 )

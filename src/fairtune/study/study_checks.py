@@ -16,11 +16,10 @@ from fairtune.methods.config import MethodUse
 from fairtune.methods.layerwise_lr import LayerwiseLRConfig
 from fairtune.methods.registry import parse_method_use, registered
 from fairtune.models.presets import parse_preset, preset_name
-from fairtune.models.tokenizers import NO_TOKENIZER, SMALLEST, too_few
+from fairtune.models.tokenizers import NO_TOKENIZER
 from fairtune.settings.claims import POINTS, Claim, read_amount
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.metrics import METRICS, metrics_of_kind, title_of
-from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.sections import UNUSED, Train
 from fairtune.settings.tune import DATA, FIXED, Range, Tune, Values, space_size
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
@@ -60,19 +59,15 @@ def study_problems(study: Study) -> Iterator[Fault]:
     """What is wrong with a study whose fields are each right by themselves."""
     known = not isinstance(study.task, str) or study.task in {*corpus_names(), *task_names(), *ALIASES}
     kind = TEXT if is_text(study.task) else "classify"
-    counts: dict[Path, int] = {("seeds",): len(study.arms) * len(study.seeds)}
-    if study.tune is not None:
-        counts["tune", "trials"] = len(study.arms) * study.tune.trials * len(study.tune.seeds)
-    for path, count in counts.items():
-        if count > MOST_RUNS:
-            yield path, f"{count:,} runs; a study has at most {MOST_RUNS:,}; use fewer"
+    if (runs := len(study.arms) * len(study.seeds)) > MOST_RUNS:
+        yield ("seeds",), f"{runs:,} runs; a study has at most {MOST_RUNS:,}; use fewer"
     if known:  # what suits an unknown task depends on what its name was meant to be
         yield from _kind_settings(study, kind)
-    yield from _models(study, kind)
+    yield from _preset(study, kind)
     if study.tune is not None:
         yield from _tuning(study, study.tune, kind)
     for place, claim in enumerate(study.claims):
-        for field, reason in _claim_problems(study, claim, place, kind if known else None):
+        for field, reason in _claim_problems(study, claim, kind if known else None):
             yield ("claims", place, *field), reason
 
 
@@ -85,9 +80,8 @@ def _kind_settings(study: Study, kind: str) -> Iterator[Fault]:
                 value = value.get(part) if isinstance(value, dict) else getattr(value, str(part))
             if value not in (None, False):
                 yield place, reason
-    named: dict[Path, str] = {("compare", "also", place): name for place, name in enumerate(study.compare.also)}
-    if study.metric is not None:
-        named["metric",] = study.metric
+    named: dict[Path, str | None] = {("compare", "also", place): name for place, name in enumerate(study.compare.also)}
+    named["metric",] = study.metric
     for path, name in named.items():
         if problem := _of_other_kind(name, kind):
             yield path, problem
@@ -98,17 +92,15 @@ def _kind_settings(study: Study, kind: str) -> Iterator[Fault]:
         yield ("compare", "threshold"), "a language model draws no line between classes; remove it"
 
 
-def _of_other_kind(metric: str, kind: str) -> str:
-    other = METRICS[metric].kind
-    if other == kind:
+def _of_other_kind(metric: str | None, kind: str) -> str:
+    if metric is None or METRICS[metric].kind == kind:
         return ""
-    return f"{metric} is for {KINDS[other]}, which this task is not; use one of {one_of(metrics_of_kind(kind))}"
+    other = KINDS[METRICS[metric].kind]
+    return f"{metric} is for {other}, which this task is not; use one of {one_of(metrics_of_kind(kind))}"
 
 
-def _models(study: Study, kind: str) -> Iterator[Fault]:
-    """An unknown preset, one without a tokenizer or too short for its inputs, and a tokenizer that is too small."""
-    if isinstance(study.tokenizer, TrainedTokenizer) and study.tokenizer.train < SMALLEST:
-        yield ("tokenizer", "train"), too_few(study.tokenizer.train)
+def _preset(study: Study, kind: str) -> Iterator[Fault]:
+    """A preset that is not known, that has no tokenizer, or that is too short for its inputs."""
     try:
         preset = parse_preset(study.model)
     except ModelError as error:
@@ -131,19 +123,17 @@ def _models(study: Study, kind: str) -> Iterator[Fault]:
             yield path, f"{length} tokens are more than {limit}; lower it, or set the preset's `context`"
 
 
-def _claim_problems(study: Study, claim: Claim, place: int, kind: str | None) -> Iterator[Fault]:
+def _claim_problems(study: Study, claim: Claim, kind: str | None) -> Iterator[Fault]:
     """A claim about arms that are not there, without a margin that it needs, or in a unit that its metric does not have."""
     arms = list(study.arms)
     if study.controls and study.compare.to in arms:
-        arms += missing_controls(study).values()
+        arms += (name for name, _ in missing_controls(study).values())
     fields = ("arm", "better_than", "worse_than", "as_good_as", "than", "steadier_than")
     named: dict[Path, str | None] = {(field,): getattr(claim, field) for field in fields}
     named |= {("rank", number): arm for number, arm in enumerate(claim.rank or ())}
     for where, arm in named.items():
         if arm is not None and arm not in arms:
             yield where, f"no arm is called {shown(arm)}; arms: {one_of(arms)}.{nearest(arm, arms)}"
-    if (first := study.claims.index(claim)) < place:
-        yield (), f"says the same as claims[{first}]; keep one of them"
     if claim.as_good_as is not None and claim.within is None and study.compare.margin is None:
         add = "add `within: 1 points` to the claim, or `compare.margin` to the study"
         yield ("as_good_as",), f"nothing says to within how much: {add}"
@@ -152,7 +142,7 @@ def _claim_problems(study: Study, claim: Claim, place: int, kind: str | None) ->
         yield ("faster",), reason
     if kind is None:
         return
-    if claim.metric is not None and (problem := _of_other_kind(claim.metric, kind)):
+    if problem := _of_other_kind(claim.metric, kind):
         yield ("metric",), problem
         return
     metric = claim.metric or study.metric or (metrics_of_kind(TEXT)[0] if kind == TEXT else None)
@@ -163,6 +153,7 @@ def _claim_problems(study: Study, claim: Claim, place: int, kind: str | None) ->
 
 
 def _tuning(study: Study, tune: Tune, kind: str) -> Iterator[Fault]:
+    """A space or a budget that the arms cannot be given, and seeds that are reported too."""
     used = {use.name: use for arm in study.arms for use in study.methods(arm)}
     for name, values in tune.space.items():
         if problem := _space_problem(name, values, kind, used):
@@ -182,26 +173,24 @@ def _tuning(study: Study, tune: Tune, kind: str) -> Iterator[Fault]:
     elif "steps" in tune.space and "epochs" in tune.cheaper:
         yield ("tune", "budget", "epochs"), replaced
     # trials may not see more labels than reported runs, and a number per class and a number in all cannot be compared
-    wanted, samples = tune.cheaper.get("examples"), {arm: study.settings(arm).examples for arm in study.arms}
-    numbers = {arm: isinstance(own, int) for arm, own in samples.items() if own is not None and wanted is not None}
-    if others := [arm for arm, number in numbers.items() if number != isinstance(wanted, int)]:
-        form = "a number" if numbers[others[0]] else "{per_class: N}"
-        yield ("tune", "budget", "examples"), f"arm '{others[0]}' has another form; give {form}, or leave it out"
+    wanted = tune.cheaper.get("examples")
+    for arm in study.arms if wanted is not None else ():
+        own = study.settings(arm).examples
+        if own is not None and isinstance(own, int) != isinstance(wanted, int):
+            form = "a number" if isinstance(own, int) else "{per_class: N}"
+            yield ("tune", "budget", "examples"), f"arm '{arm}' has another form; give {form}, or leave it out"
+            break
     if not any(is_tuned(study.learner(arm)) for arm in study.arms):
         yield ("tune",), "no arm is trained, so there is nothing to tune; simple baselines choose for themselves"
     if both := sorted(set(tune.seeds) & set(study.seeds)):
         seeds = f"{'seed' if len(both) == 1 else 'seeds'} {one_of(both[:5])}"
-        reason = (
-            f"{seeds} would also be reported, and nothing that is reported may choose settings; name others, or give "
-        )
-        yield ("tune", "seeds"), f"{reason}their number alone, `seeds: {len(tune.seeds)}`"
+        reason = f"{seeds} would also be reported, and nothing that is reported may choose settings"
+        yield ("tune", "seeds"), f"{reason}; name others, or give their number alone, `seeds: {len(tune.seeds)}`"
     for arm in study.arms if "lr" in tune.space else ():
         if any(isinstance(use.config, LayerwiseLRConfig) and use.config.absolute for use in study.methods(arm)):
-            yield (
-                ("arms", arm, "methods"),
-                "the groups of layerwise_lr state every learning rate, so `tune.space.lr` changes nothing here; give `scale` "
-                "instead of `lr` in a group, or take lr out of the space",
-            )
+            reason = "the groups of layerwise_lr state every learning rate, so `tune.space.lr` changes nothing here"
+            do = "give `scale` instead of `lr` in a group, or take lr out of the space"
+            yield ("arms", arm, "methods"), f"{reason}; {do}"
 
 
 def _space_problem(name: str, values: Values | Range, kind: str, used: Mapping[str, MethodUse]) -> str:
@@ -226,7 +215,7 @@ def _space_problem(name: str, values: Values | Range, kind: str, used: Mapping[s
             with_field(used[method], field, value) if dot else Train.model_validate({name: value})
         except (ValidationError, PydanticCustomError) as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.message()
-            return f"found {shown(value)}, which this field does not take: {reason[0].lower()}{reason[1:]}"
+            return f"found {shown(value)}, which this field does not take: {reason}"
     return ""
 
 

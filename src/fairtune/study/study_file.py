@@ -93,15 +93,15 @@ def take_changes(
     """Make the changes of a profile, then the overrides, to what was read.
 
     Args:
-        origin: where the overrides stand, in messages; None is the command line.
+        origin: where the profile is chosen, in messages; None is the command line.
     """
-    _read_names(written)
+    read_names(written)
     if profile is not None:
-        apply_profile(written, profile)
-        _read_names(written)
+        apply_profile(written, profile, origin=origin)
+        read_names(written)
     for override in overrides:
-        apply_override(written, override, origin)
-        _read_names(written)
+        apply_override(written, override)
+        read_names(written)
 
 
 def _load(
@@ -120,10 +120,10 @@ def load_plugins(source: StudySource) -> None:
     Raises:
         ConsentNeeded: one of them was not allowed yet; nothing was executed.
     """
-    _read_names(read_source(source))
+    read_names(read_source(source))
 
 
-def _read_names(written: Written) -> None:
+def read_names(written: Written) -> None:
     """Load the plug-ins that the study names by now, and then spread the arms that they may have named."""
     named = written.data.get("plugins")
     names = named if isinstance(named, list) else []

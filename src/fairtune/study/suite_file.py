@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain, product
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
-from fairtune.core.errors import FairtuneError, nearest, one_of
+from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.plugins import ConsentNeeded
 from fairtune.models.presets import parse_preset, preset_name
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.model import Model, PresetModel
 from fairtune.settings.values import LONGEST_NAME, LONGEST_TEXT, Name, Place, Section
 from fairtune.study.allowed import spelt_out
-from fairtune.study.changes import apply_profile
+from fairtune.study.changes import apply_profile, set_value
 from fairtune.study.messages import problems_of
 from fairtune.study.problems import Problem, StudyError, dotted
 from fairtune.study.schema import MOST_PROFILES, Study, TaskName, study_json_schema
-from fairtune.study.source import StudySource, Written, expanded, plain_copy, read_source
-from fairtune.study.study_file import check_file, find_absences, load_study, take_changes
+from fairtune.study.source import StudySource, Written, expanded, read_source
+from fairtune.study.study_file import check_file, find_absences, load_study, read_names, take_changes
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.definitions import ALIASES
 
-MOST_STUDIES, MOST_CHANGES, MOST_TASKS, MOST_MODELS, MOST_CELLS = 200, 100, 100, 50, 500
+MOST_STUDIES = 500
 File = Annotated[Place, Field(title="a study file")]
 ProfileName = Annotated[str, Field(max_length=LONGEST_NAME)]
 Changes = Annotated[
     dict[Annotated[str, Field(max_length=LONGEST_TEXT)], Any],
-    Field(max_length=MOST_CHANGES, title="a mapping of fields to values, such as {train.epochs: 2}"),
+    Field(title="a mapping of fields to values, such as {train.epochs: 2}"),
 ]
 Group = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, title="a text")]
 GROUP_HELP = (
@@ -72,32 +71,31 @@ class ListedModel(Section):
     group: Group | None = Field(None, description=GROUP_HELP)
 
 
-def _either(name: Any, fields: type[Section]) -> Any:
+def _or_alone(field: str, alone: Any, fields: type[Section]) -> Any:
     """An entry with its fields, or its first field alone."""
-    first = next(iter(fields.model_fields))
     return Annotated[
-        name | fields,
-        AfterValidator(lambda value: fields.model_validate({first: value}) if isinstance(value, str) else value),
+        fields, BeforeValidator(lambda given: {field: given} if isinstance(given, str) else given, alone | fields)
     ]
+
+
+AnyStudy = _or_alone("file", File, ListedStudy)
+AnyTask = _or_alone("task", TaskName, ListedTask)
+AnyModel = _or_alone("model", Place, ListedModel)
 
 
 class SuiteFile(Section):
     """A suite: tasks x models x the same arms."""
 
     suite: Name = Field(description="Name of the suite; its page is kept under this name.")
-    studies: tuple[_either(File, ListedStudy), ...] = Field(  # type: ignore[valid-type]
-        (),
-        max_length=MOST_STUDIES,
-        description="The studies, each a study file, or a file with its profile and changes.",
+    studies: tuple[AnyStudy, ...] = Field(  # type: ignore[valid-type]
+        (), description="The studies, each a study file, or a file with its profile and changes."
     )
-    study: _either(File, ListedStudy) | None = Field(  # type: ignore[valid-type]
+    study: AnyStudy | None = Field(  # type: ignore[valid-type]
         None, description="One study file, taken for each of `tasks` and `models`; if absent, its fields stand here."
     )
-    tasks: tuple[_either(TaskName, ListedTask), ...] = Field(  # type: ignore[valid-type]
-        (), max_length=MOST_TASKS, description="The tasks on which the one study is made."
-    )
-    models: tuple[_either(Place, ListedModel), ...] = Field(  # type: ignore[valid-type]
-        (), max_length=MOST_MODELS, description="The models with which it is made; if absent, the study's own."
+    tasks: tuple[AnyTask, ...] = Field((), description="The tasks on which the one study is made.")  # type: ignore[valid-type]
+    models: tuple[AnyModel, ...] = Field(  # type: ignore[valid-type]
+        (), description="The models with which it is made; if absent, the study's own."
     )
     profile: ProfileName | None = Field(
         None, description="The profile that every study file of the suite is read with, unless it names its own."
@@ -128,7 +126,7 @@ class SuiteStudy:
 
     Args:
         study: as the file, its profile and all changes have it.
-        source: what it was read from; `load_checked` and `run_study` take it.
+        source: what it was read from, with all changes; `load_checked` and `run_study` take it.
         group: what the suite file says it belongs to.
     """
 
@@ -151,9 +149,8 @@ class Suite:
         return self.studies[0].study.compare.to
 
 
-Entry = ListedTask | ListedModel
-Cell = tuple[Path, ListedStudy | None, tuple[tuple[Path, Entry], ...]]
-"""Where a study is named, its file (without, the suite's own fields are it), and its task and model of the suite's lists."""
+Parts = tuple[tuple[Path, ListedTask | ListedModel], ...]
+"""The task and the model of a study that is made for each of them, with their places in the suite file."""
 
 
 def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Suite:
@@ -176,22 +173,21 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
     suite = _validated(written)
     problems, found, places = list[Problem](), dict[str, SuiteStudy](), dict[str, str]()
     for path, listed, parts in _cells(suite, written):
-        where = written.where(path)
         try:
             own = _written(suite, listed, parts, path, written)
-            study = load_study(own, overrides)
             take_changes(own, overrides)
+            study = load_study(own)
         except ConsentNeeded:
             raise
-        except FairtuneError as error:  # what has no line of its own gets that of the suite
-            own_problems = error.problems if isinstance(error, StudyError) else [Problem("", "", str(error))]
-            lineless = [one.where.startswith("--profile") or not one.where for one in own_problems]
-            problems += [replace(p, where=where) if no else p for p, no in zip(own_problems, lineless, strict=True)]
+        except StudyError as error:
+            problems += error.problems
+        except FairtuneError as error:
+            problems.append(Problem(written.where(path), "", str(error)))
         else:
-            group = next((one.group for _, one in parts if isinstance(one, ListedModel)), None)
+            groups = [one.group for _, one in parts if isinstance(one, ListedModel)]
             key = ", ".join(dotted(one) for one, _ in parts) or dotted(path)
-            found[key] = SuiteStudy(study, own, listed.group if listed and not parts else group)
-            places[key] = where
+            found[key] = SuiteStudy(study, own, listed.group if listed and not parts else next(iter(groups), None))
+            places[key] = written.where(path)
     problems = problems or [Problem(places.get(key, written.label), key, text) for key, text in _cell_problems(found)]
     if problems:
         raise StudyError(list(dict.fromkeys(problems)))
@@ -206,50 +202,47 @@ def _validated(written: Written) -> SuiteFile:
         suite = SuiteFile.model_validate({name: data[name] for name in data if name in OWN_FIELDS or not inline})
     except ValidationError as error:
         raise StudyError(problems_of(error.errors(), written, spelt_out(_schema()))) from None
-    crossed = [name for name in ("study", "tasks", "models") if data.get(name)]
+    crossed = next((name for name in ("study", "tasks", "models") if data.get(name)), "")
     field, message = "", ""
     if suite.studies and crossed:
-        field, message = (
-            crossed[0],
-            f"`studies` lists whole studies, and `{crossed[0]}` is for one study over tasks and models",
+        field = crossed
+        message = (
+            f"`studies` lists whole studies, and `{crossed}` is for one study over tasks and models; keep one of them"
         )
-        message += "; keep one of them"
     elif not (suite.studies or suite.tasks or suite.models):
-        close = [nearest(name, ("studies", "tasks", "models")) for name in data if name not in OWN_FIELDS]
-        message = "found neither `studies` nor `tasks` and `models`, or they are empty; a suite needs one of them."
-        message += next(filter(None, close), "")
+        message = "found neither `studies` nor `tasks` and `models`, or they are empty; a suite needs one of them"
     elif suite.profile is not None and not suite.studies and suite.study is None:
-        field, message = "profile", "there is no study file to read with it: the study's fields stand here"
-        message += "; put the changes under `profiles`"
-    elif (count := max(1, len(suite.tasks)) * max(1, len(suite.models))) > MOST_CELLS:
-        field, message = "tasks", f"{count} studies; at most {MOST_CELLS} are read"
+        field = "profile"
+        message = (
+            "there is no study file to read with it: the study's fields stand here; put the changes under `profiles`"
+        )
+    elif (count := len(suite.studies) or max(1, len(suite.tasks)) * max(1, len(suite.models))) > MOST_STUDIES:
+        message = f"{count:,} studies; a suite has at most {MOST_STUDIES}"
     if message:
-        raise StudyError([Problem(written.where((field or "studies",)), field, message)])
+        raise StudyError([Problem(written.where((field,)), field, message)])
     return suite
 
 
-def _cells(suite: SuiteFile, written: Written) -> list[Cell]:
-    """Every study of the list, or one for each task and model."""
-    if suite.studies:
-        return [(("studies", place), listed, ()) for place, listed in enumerate(suite.studies)]
-    problems, lists = [], list[list[tuple[Path, Entry]]]()
-    fields: dict[str, tuple[Entry, ...]] = {"tasks": suite.tasks, "models": suite.models}
+def _cells(suite: SuiteFile, written: Written) -> Iterator[tuple[Path, ListedStudy | None, Parts]]:
+    """Every study of the list, or one for each task and model: where it is named, its file, and its task and model."""
+    yield from ((("studies", place), listed, ()) for place, listed in enumerate(suite.studies))
+    problems, lists = list[Problem](), list[Parts]()
+    fields: dict[str, tuple[ListedTask | ListedModel, ...]] = {"tasks": suite.tasks, "models": suite.models}
     for field, entries in fields.items():
-        names = [_called(entry) for entry in entries]
+        names = [_label(entry) for entry in entries]
         for place, name in enumerate(names):
-            path, first, message = (field, place), names.index(name), ""
             if name is None:
-                message = "needs a `name`, after which its studies are called"
-            elif first < place:
+                problems.append(written.problem((field, place), "needs a `name`, after which its studies are called"))
+            elif (first := names.index(name)) < place:
                 message = f"'{name}' is {field}[{first}] already; name each once, or give one of them another `name`"
-            problems += [written.problem(path, message)] if message else []
-        lists += [[((field, place), entry) for place, entry in enumerate(entries)]] if entries else []
+                problems.append(written.problem((field, place), message))
+        lists += [tuple(((field, place), entry) for place, entry in enumerate(entries))] if entries else []
     if problems:
         raise StudyError(problems)
-    return [(parts[0][0], suite.study, parts) for parts in product(*lists)]
+    yield from ((parts[0][0], suite.study, parts) for parts in product(*lists) if parts)
 
 
-def _called(entry: Entry) -> str | None:
+def _label(entry: ListedTask | ListedModel) -> str | None:
     """What studies of an entry are called after; None where it has to be said."""
     value = entry.task if isinstance(entry, ListedTask) else entry.model
     if entry.name or not isinstance(value, str):
@@ -258,92 +251,67 @@ def _called(entry: Entry) -> str | None:
     return re.sub(r"[^A-Za-z0-9_+-]+", "-", text).strip("-") or "x"
 
 
-def _written(
-    suite: SuiteFile, listed: ListedStudy | None, parts: Sequence[tuple[Path, Entry]], path: Path, written: Written
-) -> Written:
+def _written(suite: SuiteFile, listed: ListedStudy | None, parts: Parts, path: Path, written: Written) -> Written:
     """A study as it was written, with the changes that the suite makes to it."""
-    if listed is not None:
-        found = _read(listed, suite.profile, written)
-        _change(found, listed.set, written, ("study",) if parts else path)
-    else:
-        data = {name: value for name, value in written.data.items() if name not in OWN_FIELDS}
-        places = {place: where for place, where in written.places.items() if not place or place[0] not in OWN_FIELDS}
-        found = Written(plain_copy(data), places, written.label, written.base)
+    if listed is None:
+        found = written.copy()
+        for name in OWN_FIELDS:
+            found.data.pop(name, None)
         take_changes(found)
-    names = [suite.suite]
+    else:
+        path = ("study",) if parts else path
+        home = FilePath(written.label).parent  # as it was typed
+        folder = home if home.resolve() == written.base.resolve() else written.base
+        found = read_source(folder / expanded(listed.file))
+        if "suite" in found.data and "arms" not in found.data:
+            raise FairtuneError(f"{found.label} is a suite, and a suite holds studies; list its studies here instead.")
+        own = listed.profile is not None
+        take_changes(
+            found, (), listed.profile or suite.profile, written.where((*path, "profile") if own else ("profile",))
+        )
+        _change(found, listed.set, written, path)
+    names: list[str] = [suite.suite]
     for place, entry in parts:
-        name = "task" if isinstance(entry, ListedTask) else "model"
-        own = entry.model_dump(mode="json", include={name}, exclude_unset=True)[name]
-        if name == "task" and isinstance(own, dict):
-            own["name"] = entry.name
-        _put(found, name, own, written.places.get(place, written.label))
+        field = "task" if isinstance(entry, ListedTask) else "model"
+        value = entry.model_dump(mode="json", include={field}, exclude_unset=True)[field]
+        if field == "task" and isinstance(value, dict):
+            value["name"] = entry.name
+        set_value(found, field, value, written.where(place))
         _change(found, entry.set, written, place)
-        names.append(_called(entry) or "")
+        names.append(_label(entry) or "")
     if parts:
-        _put(found, "study", "-".join(names)[:LONGEST_NAME], written.places.get(("suite",), written.label))
-        found.data.pop("profiles", None)
+        set_value(found, "study", "-".join(names)[:LONGEST_NAME], written.where(("suite",)))
+    found.data.pop("profiles", None)  # the other profiles of a file are none of the suite's
     return found
-
-
-def _read(listed: ListedStudy, profile: str | None, suite: Written) -> Written:
-    """A study file with its profile; its path is no longer than the suite's own was typed."""
-    home = FilePath(suite.label).parent
-    found = read_source((home if home.resolve() == suite.base.resolve() else suite.base) / expanded(listed.file))
-    if "suite" in found.data and "arms" not in found.data:
-        raise FairtuneError(f"{found.label} is a suite, and a suite holds studies; list its studies here instead.")
-    chosen = listed.profile or profile
-    try:
-        take_changes(found, (), chosen)
-    except StudyError as error:
-        if listed.profile is None and chosen is not None and error.problems[0].where == f"--profile {chosen}":
-            raise FairtuneError(f"{error.problems[0].message} The suite's `profile` is '{chosen}'.") from None
-        raise
-    return found
-
-
-def _put(study: Written, field: str, value: Any, where: str) -> None:
-    """Let a value, and the line that messages name, be those of the suite."""
-    study.data[field] = value
-    for old in [path for path in study.places if path[:1] == (field,)]:
-        del study.places[old]
-    study.places[field,] = where
 
 
 def _change(study: Written, changes: Mapping[str, Any], suite: Written, path: Path) -> None:
     """Make the changes of an entry, which messages find in the suite file."""
     for key, value in changes.items():
-        where = suite.places.get((*path, "set", key), suite.label)
-        take_changes(study, [f"{key}={json.dumps(value)}"], origin=where)
+        set_value(study, key, value, suite.where((*path, "set", key)))
+        read_names(study)
 
 
 def _cell_problems(cells: Mapping[str, SuiteStudy]) -> Iterator[tuple[str, str]]:
     """Studies or tasks of one name, a task twice with one model, different references, and arms that no two studies share."""
-    names, files, pairs = dict[str, str](), dict[str, tuple[str, str]](), dict[tuple[str, str], str]()
-    sound = True
+    names, files, pairs = dict[str, str](), dict[str, str](), dict[tuple[str, str], str]()
     for key, cell in cells.items():
         study, task, model = cell.study, task_name(cell.study), model_name(cell.study)
         own = "" if isinstance(study.task, str) else study.task.train
-        other, first = files.setdefault(task, (own, key))
-        message = ""
         if (same := names.setdefault(study.study, key)) != key:
-            message = f"the study '{study.study}' is {same} already; studies of one name would share their runs. "
-            message += "Change one with {file: ..., set: {study: NAME}}"
-        elif own != other:
-            message = (
-                f"its task is called '{task}' as that of {first}, but has other files; give each task its own `name`"
-            )
+            begin = f"the study '{study.study}' is {same} already; studies of one name would share their runs"
+            yield key, f"{begin}. Change one with {{file: ..., set: {{study: NAME}}}}"
+        elif files.setdefault(task, own) != own:
+            yield key, f"another task with other files is called '{task}' too; give each task its own `name`"
         elif (same := pairs.setdefault((task, model), key)) != key:
-            message = f"{task} with {model} is {same} already; a task counts once with a model; leave out one of them"
-        if message:
-            sound = False
-            yield key, message
+            yield key, f"{task} with {model} is {same} already; a task counts once with a model; leave out one of them"
     references = {cell.study.compare.to: key for key, cell in reversed(list(cells.items()))}
     others = {key: [arm for arm in cell.study.arms if arm not in references] for key, cell in cells.items()}
-    if sound and len(references) > 1:
+    if len(references) > 1:
         listed = "; ".join(f"{arm} in {key}" for arm, key in reversed(list(references.items())))
         begin = f"the studies are compared to different arms ({listed})"
         yield "", f"{begin}; one arm must be the reference of all: see `compare.to`"
-    elif sound and len(cells) > 1 and max(Counter(chain(*others.values())).values(), default=0) < 2:
+    elif len(cells) > 1 and max(Counter(chain(*others.values())).values(), default=0) < 2:
         begin = f"no arm but {one_of(references)} is in two studies or more, so there is nothing to say over tasks"
         listed = "; ".join(f"{key}: {one_of(arms)}" for key, arms in others.items())
         yield "", f"{begin}. Arms are matched by name: {listed}"
@@ -384,14 +352,12 @@ def check_suite(source: StudySource) -> tuple[Suite, list[Problem]]:
         except StudyError as error:
             found = error.problems
         for cell in suites[-1].studies if not found else ():
-            alone = cell.source.copy()
-            alone.data.pop("profiles", None)  # the other profiles of its file are none of the suite's
             try:
-                check_file(alone)
+                check_file(cell.source)
             except StudyError as error:
                 found += error.problems
             else:
-                absent |= {one.message: one for one in find_absences(alone)}
+                absent |= {one.message: one for one in find_absences(cell.source)}
         known = {problem.message for problem in problems}
         problems += [Problem(p.where, called + p.path, p.message) for p in found if p.message not in known]
     if problems:

@@ -22,8 +22,7 @@ from fairtune.core.markdown import (
     table,
 )
 from fairtune.core.numbers import DASH, gigabytes, megabytes, millions, plural, ratio, share, significant, whole
-from fairtune.ledger.run_times import WARM_UP, format_seconds
-from fairtune.ledger.timings import read_sessions
+from fairtune.ledger.timings import WARM_UP, format_seconds, read_sessions
 from fairtune.report.content import ArmRow, Evidence, Header, ReportContent, RunSpread, Versus
 from fairtune.report.figures.widths import both_widths
 from fairtune.report.machine import Machine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairtune.ledger.run_times import WARM_UP, run_times
+from fairtune.ledger.timings import WARM_UP, run_times
 
 RESULT = {"steps": 6, "seconds": {"total": 100.0, "step": 12.0, "data": 0.6, "validation": 5.0, "epochs": [6.3, 6.3]}}
 
