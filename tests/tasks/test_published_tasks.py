@@ -212,7 +212,7 @@ def _no_network(*_: object, **__: object) -> None:
 def test_a_label_out_of_range_and_a_missing_column_are_reported(mirror: Path) -> None:
     make_sst2(mirror)
     write_split(mirror, "sst2", "validation", [{"sentence": "a", "label": 0}, {"sentence": "b", "label": 2}])
-    with pytest.raises(DataError, match=r"validation.jsonl.gz: label '2' occurs once.*labels given: 0, 1"):
+    with pytest.raises(DataError, match=r"validation.jsonl.gz: label '2' .*given: 0, 1"):
         load_task("sst2")
     write_split(mirror, "sst2", "validation", [{"text": "a", "label": 0}])
     with pytest.raises(DataError, match=r"validation.jsonl.gz: line 1: no column 'sentence'; columns: text, label"):
