@@ -19,7 +19,7 @@ from fairtune.execution.stopwatch.session import Record, time_arms
 from fairtune.execution.study_run import Monitor, StudyOutcome, run_plan
 from fairtune.execution.tuner import find_tuned, tune_study
 from fairtune.ledger.folders import lock
-from fairtune.ledger.studies import read_study, require_writable, study_folder
+from fairtune.ledger.studies import read_study, require_writable
 from fairtune.ledger.suites import record_suite
 from fairtune.ledger.timings import read_sessions, write_session
 from fairtune.models.presets import PRESETS
@@ -238,7 +238,7 @@ def time_study(
 def time_plan(plan: Plan, runs: Path, timing: Timing, arms: Sequence[str] = (), progress: bool = True) -> StudyTiming:
     """Time some arms of a plan, or all, and keep the session; returns what all sessions on this machine show together."""
     require_writable(runs)
-    home, planned, chosen = study_folder(runs, plan.study.study), plan.as_json(), timed_arms(plan, arms)
+    home, planned, chosen = runs / plan.study.study, plan.as_json(), timed_arms(plan, arms)
     groups = group_arms(plan, chosen)
     monitor = make_timing_monitor(timing, quiet=not progress)
 
@@ -264,7 +264,7 @@ def time_plan(plan: Plan, runs: Path, timing: Timing, arms: Sequence[str] = (), 
 
 def time_if_wanted(plan: Plan, runs: Path, progress: bool = True) -> StudyTiming | None:
     """Time a study whose file says so, once its runs are finished, unless all its arms have been timed."""
-    wanted, home = plan.study.timing, study_folder(runs, plan.study.study)
+    wanted, home = plan.study.timing, runs / plan.study.study
     if wanted is None:
         return None
     finished = {run.arm for run in load_results(runs, plan.study.study).runs if run.status == "finished"}
@@ -329,7 +329,7 @@ def run_looks(
 def _looks_ahead(study: Study, runs: Path, most: int) -> list[int]:
     """Numbers of seeds at which verdicts will be taken; a study that has been begun goes on where it is."""
     try:
-        begun = len(read_study(study_folder(runs, study.study))["seeds"])
+        begun = len(read_study(runs / study.study)["seeds"])
     except (LedgerError, KeyError):
         begun = 0
     return [n for n in (*(look for look in LOOKS if look < most), most) if n >= begun] or [begun]

@@ -60,16 +60,6 @@ def test_the_table_says_what_each_choice_cuts_and_costs(task: str, model: str) -
     assert "97 tokens cover 95 % of the training examples. `max_length: auto` takes 97." in text
 
 
-def test_the_histogram_counts_every_training_example_and_marks_the_choices(task: str, model: str) -> None:
-    lines = output_of(task, "--model", model).splitlines()
-    start = lines.index("Training examples by length")
-    rows = lines[start + 1 : lines.index("", start)]
-    assert sum(int(re.search(r"█? ?(\d+)(?:  ◂.*)?\s*$", row)[1]) for row in rows) == 100  # type: ignore[index]
-    assert 8 <= len(rows) <= 17
-    assert any("97 covers 95 %" in row for row in rows)
-    assert any("◂ 64" in row for row in rows)
-
-
 def test_heldout_examples_that_are_longer_are_mentioned(task: str, model: str, tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text(
         "text,label\n" + "".join(f"film {i % 7 * 'film '},l{i % 2}\n" for i in range(80))

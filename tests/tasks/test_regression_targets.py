@@ -11,19 +11,12 @@ from tests.tasks.test_task_files import load, write_rows
 
 from fairtune.classifier.labelled import read_labelled
 from fairtune.core.errors import DataError
-from fairtune.settings.file_task import FileTask
 from fairtune.tasks.column_choice import choose_task_columns, require_classes
-from fairtune.tasks.file_checks import file_problems
 from fairtune.tasks.reading.file_facts import describe_file
 
 
 def as_plan(file: Path) -> Any:
     return load(file, label="target")
-
-
-def as_validate(file: Path) -> Any:
-    for _, problem in file_problems(FileTask(train=str(file), text="text", label="target")):
-        raise DataError(problem)
 
 
 def as_init(file: Path) -> Any:
@@ -35,7 +28,7 @@ def as_train(file: Path) -> Any:
     return read_labelled(file, ["text"], "target")
 
 
-USES = [as_plan, as_validate, as_init, as_train]
+USES = [as_plan, as_init, as_train]
 
 
 def write(folder: Path, suffix: str, targets: list[Any]) -> Path:

@@ -121,7 +121,7 @@ def test_a_separator_in_a_text_without_quotes_is_named_with_its_row(tmp_path: Pa
     with pytest.raises(DataError, match=r"row 2 \(line 3\) has 3 fields, the header has 2; quote texts"):
         as_task(file)
     with pytest.raises(
-        DataError, match=r"no column 'text'; columns: text;label\. The columns may be separated by semicolons"
+        DataError, match=r"no column 'text', 'label'; columns: text;label\. The columns may be separated by semicolons"
     ):
         read_labelled(file, ["text"], "label")
     with pytest.raises(DataError, match=r"The first line is one that only spreadsheets know; remove it"):

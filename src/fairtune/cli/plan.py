@@ -32,7 +32,6 @@ from fairtune.cli.command import (
 from fairtune.core.cautions import GRADES, Grade
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent, plural
-from fairtune.ledger.studies import study_folder
 from fairtune.methods.config import MethodUse
 from fairtune.monitor.stage_view import show_stages
 from fairtune.settings.claims import MAP, RANK, SHARE, SPEED, SPREAD, Claim
@@ -138,7 +137,7 @@ def _power(plan: Plan, runs: Path) -> str | None:
     from fairtune.analysis.plan_power import describe_plan
 
     known = []
-    if (study_folder(runs, plan.study.study) / "study.json").is_file():
+    if (runs / plan.study.study / "study.json").is_file():
         from fairtune.analysis.results import load_results
 
         with contextlib.suppress(FairtuneError):  # nothing on record that can be read

@@ -20,7 +20,7 @@ from fairtune.cli.command import (
     report_errors,
 )
 from fairtune.ledger.scan import LedgerScan, RunRow
-from fairtune.ledger.studies import require_study, study_folder, study_names
+from fairtune.ledger.studies import require_study, study_names
 
 if TYPE_CHECKING:
     from fairtune.execution.executors.slurm import RunInQueue
@@ -74,7 +74,7 @@ def _one(study: str, runs: Path, as_json: bool) -> None:
     watched = WatchedStudy(runs, study)
     view, rows = watched.settled(PATIENCE), watched.rows
     live = {(run.arm, run.seed): run for run in view.runs}
-    queued = _queued(study_folder(runs, study))
+    queued = _queued(runs / study)
     if as_json:
         print_json(_facts(rows, view, live, queued))
         return

@@ -129,7 +129,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 def sums_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The sha256 of files in a folder, which is what manifests are made of."""
+    """The sha256 of files in a folder."""
     return {name: sha256_of(folder / name) for name in names}
 
 

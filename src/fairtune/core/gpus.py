@@ -6,7 +6,7 @@ They are numbered in the order of the PCI bus, as `nvidia-smi` does, and as CUDA
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,19 +60,16 @@ def find_gpus() -> tuple[Gpu, ...] | None:
         return tuple(Gpu(number, uuid, _ask(nvml, uuid, "Name")) for number, uuid in enumerate(uuids))
 
 
-def visible_gpus() -> list[Gpu] | None:
+def visible_gpus() -> Sequence[Gpu] | None:
     """The GPUs that CUDA_VISIBLE_DEVICES leaves to this process, in its order; None where NVML cannot be asked.
 
     As in CUDA, an entry is a number or the beginning of a uuid, and the first that names nothing ends the list.
     """
-    there, listed = find_gpus(), os.environ.get(VISIBLE)
-    if there is None or listed is None:
-        return None if there is None else list(there)
+    if (there := find_gpus()) is None or (listed := os.environ.get(VISIBLE)) is None:
+        return there
     found: list[Gpu] = []
     for entry in map(str.strip, listed.split(",")):
-        named = [
-            one for one in there if entry == str(one.number) or (one.uuid.startswith(entry) and entry[:4] == "GPU-")
-        ]
+        named = [one for one in there if entry == str(one.number) or one.uuid.startswith(entry or "-")]
         if len(named) != 1:
             break
         found += named
@@ -117,10 +114,9 @@ def describe_gpu(gpu: Gpu, own: Collection[int] | None = None) -> dict[str, Any]
 
 def sees_all_processes() -> bool:
     """Whether process ids here are those that the GPU's driver reports; in most containers they are not."""
-    try:
+    with suppress(OSError):
         return str(OWN_SPACE.readlink()) == FIRST_SPACE
-    except OSError:
-        return False
+    return False
 
 
 def _ask(nvml: Any, uuid: str, question: str, *arguments: Any) -> Any:

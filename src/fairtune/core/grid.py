@@ -39,28 +39,22 @@ class Grid:
     @classmethod
     def of(cls, grid: int | Sequence[int], topology: Topology = "rectangular") -> Grid:
         """A square grid from one number, any other from (columns, rows)."""
-        if isinstance(grid, Sequence):
-            if len(grid) != 2:
-                raise ModelError(f"grid: {list(grid)} is not a size; give one whole number, or [columns, rows]")
-            return cls(grid[0], grid[1], topology)
-        return cls(grid, grid, topology)
+        sizes = list(grid) if isinstance(grid, Sequence) else [grid, grid]
+        if len(sizes) != 2:
+            raise ModelError(f"grid: {sizes} is not a size; give one whole number, or [columns, rows]")
+        return cls(sizes[0], sizes[1], topology)
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
         return self.columns * self.rows
 
-    def cell(self, x: int, y: int) -> int:
-        """The number of the cell in column x and row y, both from 0."""
-        return x * self.rows + y
-
-    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Column and row of each cell."""
         return np.divmod(np.arange(self.cells, dtype=np.int64), self.rows)
 
     def distances(self) -> NDArray[np.int64]:
         """Steps between any two cells, [cells, cells]."""
-        x, y = self.places()
+        x, y = self._places()
         if self.topology == "hexagonal":
             x = x - (y - y % 2) // 2  # slanted columns, so that a step along a diagonal changes one coordinate only
         across, along = x[:, None] - x, y[:, None] - y
@@ -69,7 +63,7 @@ class Grid:
 
     def positions(self) -> NDArray[np.float64]:
         """Centres for drawing, [cells, 2] as (right, down); neighbours in a row are 1 apart."""
-        x, y = self.places()
+        x, y = self._places()
         if self.topology == "hexagonal":
             return np.stack([x + 0.5 * (y % 2), y * np.sqrt(3) / 2], axis=1)
         return np.stack([x, y], axis=1).astype(np.float64)

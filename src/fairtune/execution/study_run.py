@@ -18,7 +18,7 @@ from fairtune.execution.study_files import record_plan
 from fairtune.ledger.endings import note_ending, note_endings
 from fairtune.ledger.folders import lock
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
-from fairtune.ledger.studies import require_writable, study_folder
+from fairtune.ledger.studies import require_writable
 from fairtune.study.plan import Plan
 from fairtune.study.run_spec import RunSpec
 
@@ -98,7 +98,7 @@ def run_plan(
         Stopped: it was interrupted; what was done is saved.
     """
     require_writable(runs)
-    home = study_folder(runs, plan.study.study)
+    home = runs / plan.study.study
     scratch = home / ".smoke"
     with lock(home / ".lock", f"study '{plan.study.study}' is being run by another process; see `fairtune status`."):
         jobs = [run.at(runs) for run in plan.runs]

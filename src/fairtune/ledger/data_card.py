@@ -139,7 +139,6 @@ class DataCard:
 
     Args:
         removal: what `dedupe: true` would take out; where it did, what it took.
-        known: contaminations that are known of data like this.
         warnings: what was seen, why it matters, what to do.
     """
 
@@ -152,7 +151,6 @@ class DataCard:
     splits: dict[str, SplitCard]
     overlaps: tuple[Overlap, ...]
     removal: Removal
-    known: tuple[str, ...]
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:

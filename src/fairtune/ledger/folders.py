@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,15 +76,14 @@ class RunFolder:
         """
         try:
             found = read_sealed(self.plan)
-        except FileNotFoundError:
-            left = self.trace()
-            if left is None:
-                return
-            reason = f"its plan.json is missing, but {left} is there, so nothing says what was trained"
         except (OSError, ValueError) as error:
-            reason = f"its plan.json {explain(error)}, so nothing says what was trained"
+            missing, left = isinstance(error, FileNotFoundError), self.trace()
+            if missing and left is None:
+                return
+            why = f"is missing, but {left} is there" if missing else explain(error)
+            reason = f"its plan.json {why}, so nothing says what was trained"
         else:
-            if found["key"] == expected["key"] or self.failed:
+            if found["key"] == expected["key"] or self._failed:
                 return
             changed = one_of(_changes(found.get("settings", {}), expected["settings"])[:4]) or "the settings"
             reason = f"this run was made by another plan ({changed})"
@@ -105,12 +104,10 @@ class RunFolder:
         write_sealed(self.plan, plan)
 
     @property
-    def failed(self) -> bool:
-        """Whether it holds a run that failed."""
-        try:
-            return bool(read_sealed(self.result).get("status") == "failed" and not self.manifest.exists())
-        except (OSError, ValueError):
-            return False
+    def _failed(self) -> bool:
+        with suppress(OSError, ValueError):
+            return bool(read_sealed(self.result)["status"] == "failed" and not self.manifest.exists())
+        return False
 
     def begin(self, plan: dict[str, Any]) -> None:
         """Make the folder that of a run which is under way; nothing stays of a failed one with other settings."""
@@ -169,9 +166,7 @@ def _changes(old: Any, new: Any, path: str = "") -> list[str]:
     """What differs between two settings, in words."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = dict.fromkeys([*old, *new])
-        return [
-            one for key in keys for one in _changes(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
-        ]
+        return [one for key in keys for one in _changes(old.get(key), new.get(key), f"{path}.{key}".lstrip("."))]
     return [] if old == new else [f"{path} was {old}, is {new}"]
 
 

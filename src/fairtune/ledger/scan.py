@@ -19,7 +19,7 @@ from fairtune.ledger.events import EventTail
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.progress import RunProgress
 from fairtune.ledger.seals import FAILED, FINISHED, WAITING, KeptStates, RunState
-from fairtune.ledger.studies import read_study, run_folders, study_folder, study_names
+from fairtune.ledger.studies import read_study, run_folders, study_names
 from fairtune.ledger.worker_signs import SeenSign, SignWatch
 
 CLOSED = (FINISHED, FAILED)
@@ -158,7 +158,7 @@ class _Study:
     """
 
     def __init__(self, runs: Path, name: str, clock: Callable[[], float]) -> None:
-        self.home, self.problem = study_folder(runs, name), ""
+        self.home, self.problem = runs / name, ""
         self.plan: dict[str, Any] = {"runs": []}
         self.steps: dict[Place, int | None] = {}
         self.runs: dict[Place, _Run] = {}

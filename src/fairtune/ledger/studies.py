@@ -24,30 +24,18 @@ TIME = "%Y-%m-%dT%H:%M:%SZ"
 HISTORY = "history.json"
 TRIALS = "tuning"
 """The folder of a study in which the study of its trials is."""
-SHOWN = 6
-"""Runs that are named when one is not found."""
 SEED_FOLDER = re.compile(r"seed-(0|[1-9][0-9]*)")
 
 
-def study_folder(runs: Path, study: str) -> Path:
-    return runs / study
-
-
 def run_folder(runs: Path, study: str, arm: str, seed: int) -> RunFolder:
-    return RunFolder(study_folder(runs, study) / arm / f"seed-{seed}")
+    return RunFolder(runs / study / arm / f"seed-{seed}")
 
 
 def run_folders(study: Path) -> list[RunFolder]:
     """Every run folder of a study; one that was moved aside under another name (`seed-0-old`) is none."""
-    found = []
-    for arm in _names_in(study):
-        home = study / arm
-        found += [home / name for name in _names_in(home) if SEED_FOLDER.fullmatch(name)]
+    homes = [study / arm for arm in _names_in(study)]
+    found = [home / name for home in homes for name in _names_in(home) if SEED_FOLDER.fullmatch(name)]
     return [RunFolder(path) for path in found]
-
-
-def runs_with_result(study: Path) -> list[RunFolder]:
-    return [folder for folder in run_folders(study) if folder.result.is_file()]
 
 
 def _names_in(folder: Path) -> list[str]:
@@ -57,6 +45,10 @@ def _names_in(folder: Path) -> list[str]:
         return []
 
 
+def runs_with_result(study: Path) -> list[RunFolder]:
+    return [folder for folder in run_folders(study) if folder.result.is_file()]
+
+
 def study_names(runs: Path) -> list[str]:
     """The studies of a runs folder, and those of their trials (`NAME/tuning`); one whose folder cannot be read is left out.
 
@@ -64,7 +56,7 @@ def study_names(runs: Path) -> list[str]:
         LedgerError: the runs folder is not a folder, or cannot be read.
     """
     try:
-        names = [path.name for path in runs.iterdir()]
+        names = os.listdir(runs)  # noqa: PTH208
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -86,7 +78,7 @@ def require_study(runs: Path, study: str) -> Path:
     if study not in (names := study_names(runs)):
         known = f"; studies there: {one_of(names)}.{nearest(study, names)}" if names else "; it holds no study yet."
         raise LedgerError(f"no study '{study}' in the runs folder {runs}{known} Start one with `fairtune run FILE`.")
-    return study_folder(runs, study)
+    return runs / study
 
 
 def find_study(name: str, runs: Path) -> tuple[Path, str]:
@@ -101,39 +93,32 @@ def find_study(name: str, runs: Path) -> tuple[Path, str]:
     path = Path(name)
     if name not in study_names(runs) and _is_study(path):
         path = path.resolve()
-        trials = path.name == TRIALS and _is_study(path.parent)
-        return (path.parent.parent, f"{path.parent.name}/{TRIALS}") if trials else (path.parent, path.name)
+        home = path.parent.parent if path.name == TRIALS and _is_study(path.parent) else path.parent
+        return home, path.relative_to(home).as_posix()
     require_study(runs, name)
     return runs, name
 
 
-def is_run(name: str | Path, runs: Path) -> bool:
+def is_run(name: str, runs: Path) -> bool:
     """Whether a run is meant, by its folder or as `study/arm/seed-n`."""
     return _run_path(name, runs) is not None
 
 
 def find_folder(run: str | Path, runs: Path) -> RunFolder:
-    """The folder of a run that has been begun.
-
-    Args:
-        run: the folder itself, or `study/arm/seed-n`.
-        runs: the folder that keeps the runs.
+    """The folder of a run that has been begun, which is given itself or as `study/arm/seed-n`.
 
     Raises:
         LedgerError: there is no such run.
     """
     if path := _run_path(run, runs):
         return RunFolder(path.resolve())
-    found = [(study, folder.name) for study in study_names(runs) for folder in run_folders(study_folder(runs, study))]
-    known = [f"{study}/{name}" for study, name in found]
+    known = [f"{study}/{folder.name}" for study in study_names(runs) for folder in run_folders(runs / study)]
     if not known:
         raise LedgerError(
             f"'{run}' is not a run: that folder has no plan.json, and the runs folder {runs} holds no run."
         )
-    word = Path(run).relative_to(runs) if Path(run).is_relative_to(runs) else Path(run)
-    more = ", ..." if len(known) > SHOWN else ""
-    near = nearest(word.as_posix(), known)
-    raise LedgerError(f"'{run}' is not a run; runs in {runs}: {one_of(known[:SHOWN])}{more}.{near}")
+    near = nearest(str(run).removeprefix(f"{runs}/"), known)
+    raise LedgerError(f"'{run}' is not a run; runs in {runs}: {one_of(known, 6)}.{near}")
 
 
 def _run_path(run: str | Path, runs: Path) -> Path | None:
@@ -145,7 +130,7 @@ def require_writable(runs: Path) -> None:
     probe = runs / f".writable-{os.getpid()}"
     try:
         runs.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"")
+        probe.touch()
         probe.unlink()
     except OSError as error:
         raise LedgerError(

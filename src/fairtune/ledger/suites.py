@@ -13,7 +13,7 @@ from typing import Any
 
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.folders import read_record, write_record
-from fairtune.ledger.studies import HISTORY, TIME, runs_with_result, study_folder
+from fairtune.ledger.studies import HISTORY, TIME, runs_with_result
 
 FOLDER = "suites"
 """Next to the studies; what is in it has no `study.json`, so that nothing takes it for one."""
@@ -27,7 +27,7 @@ def suite_folder(runs: Path, suite: str) -> Path:
 
 def count_results(runs: Path, study: str) -> int:
     """Runs of a study that have a result; trials are none."""
-    return len(runs_with_result(study_folder(runs, study)))
+    return len(runs_with_result(runs / study))
 
 
 def record_suite(runs: Path, suite: str, studies: Sequence[Mapping[str, str]]) -> None:

@@ -16,7 +16,6 @@ from fairtune.core.numbers import plural
 from fairtune.core.printable import printable
 from fairtune.ledger.scan import LedgerScan, RunRow
 from fairtune.ledger.seals import DAMAGED, FINISHED, RUNNING, WAITING
-from fairtune.ledger.studies import study_folder
 from fairtune.ledger.worker_signs import SeenSign
 from fairtune.monitor.arm_curves import KeptCurves
 from fairtune.monitor.judgement import ENDED, ArmFigures, Judge, Judgement, judge, peeking_text, whole_seeds
@@ -144,7 +143,7 @@ class StudyBuilder:
             {(run["arm"], run["seed"]): run for run in plan["runs"]},
             signs,
             at_work,
-            is_locked(study_folder(self.runs, study) / ".lock"),
+            is_locked(self.runs / study / ".lock"),
             usual_seconds(rows),
             Counter(row.status for row in rows),
         )
@@ -227,7 +226,7 @@ class StudyBuilder:
 
     def _log(self, study: str, built: Sequence[RunView]) -> list[tuple[str, str]]:
         """What workers' libraries printed, then what runs under way and failed ones warned of."""
-        found = last_lines(study_folder(self.runs, study) / "logs", LOG_LINES)
+        found = last_lines(self.runs / study / "logs", LOG_LINES)
         said = [(f"{run.arm}/seed-{run.seed}", printable(text)) for run in built for text in run.warnings]
         return [*found, *said][-LOG_LINES:]
 

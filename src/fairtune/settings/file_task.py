@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     MetricName = str
 else:
     MetricName = Literal[tuple(metrics_of_kind("classify"))]
+
+SPLITS = ("train", "validation", "test")
 
 
 def _as_texts(labels: Any) -> Any:
@@ -92,15 +95,27 @@ class FileTask(Section):
         return value
 
     @property
+    def files(self) -> dict[str, Path]:
+        """The files by split."""
+        return {split: Path(file) for split in SPLITS if (file := getattr(self, split)) is not None}
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """What is held out of the training file, by split."""
+        return {split: getattr(self.holdout, split) for split in SPLITS if getattr(self, split) is None}
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What decides its examples besides its files; what is usual is left out that older versions did not know."""
         usual = {
             name for name in ("unlabelled", "encoding") if getattr(self, name) == type(self).model_fields[name].default
         }
-        return self.model_dump(mode="json", exclude={"train", "validation", "test"} | usual)
+        return self.model_dump(mode="json", exclude={*SPLITS} | usual)
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> FileTask:
+        if sum(self.shares.values()) >= 1:
+            raise ValueError("holdout: the validation and test shares leave nothing to train on")
         if self.kind == "language_model":
             given = [
                 field
@@ -112,7 +127,7 @@ class FileTask(Section):
             if len(self.text) > 1:
                 raise ValueError(f"text: found {one_of(self.text)}; a language model reads one column")
             return self
-        for split in ("train", "validation", "test"):
+        for split in SPLITS:
             file = str(getattr(self, split) or "").lower().removesuffix(".gz")
             if file.endswith(".txt"):
                 raise ValueError(

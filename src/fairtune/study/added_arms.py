@@ -28,43 +28,33 @@ OWN = {"methods", "preset"}
 """What is not a setting in the fields of an arm."""
 
 
-def missing_controls(study: Study) -> dict[str, str]:
-    """For each arm whose methods and settings cannot be separated, the name of the control that it lacks."""
+def missing_controls(study: Study) -> dict[str, tuple[str, Any]]:
+    """For each arm whose methods and settings cannot be separated, the control that it lacks: its name and the arm."""
     stated, reference = arm_settings(study), study.compare.to
     base = {**study.settings(reference).model_dump(mode="json"), **stated[reference].settings}
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, Any]] = {}
     for arm in find_unmatched(stated, find_controls(stated, reference), reference):
         own = stated[arm].settings
-        same = [name for other, name in found.items() if stated[other].settings == own]
+        if same := [control for other, control in found.items() if stated[other].settings == own]:
+            found[arm] = same[0]
+            continue
         changed = {setting: value for setting, value in own.items() if value != base[setting]}
         named = _named("baseline", changed)
         short = len(changed) <= MOST_NAMED and len(named) <= LONGEST_NAME // 2
-        wanted = named if short else f"baseline-for-{arm}"
-        found[arm] = same[0] if same else free_name(wanted, [*study.arms, *found.values()])
+        taken = [*study.arms, *(name for name, _ in found.values())]
+        rate = {"lr": lr} if (lr := rate_of(study, arm)) != study.settings(arm).lr else {}
+        plain = study.arms[arm].model_copy(update={"methods": (), "preset": None, **rate})
+        found[arm] = free_name(named if short else f"baseline-for-{arm}", taken), plain
     return found
 
 
-def plain_arm(study: Study, arm: str) -> Any:
-    """An arm's settings without its methods, at the rate by which it is compared."""
-    rate = {"lr": lr} if (lr := rate_of(study, arm)) != study.settings(arm).lr else {}
-    return study.arms[arm].model_copy(update={"methods": (), "preset": None, **rate})
+def with_arms(study: Study, added: Mapping[str, Any]) -> Study:
+    return study.model_copy(update={"arms": {**study.arms, **added}})
 
 
 def trained_study(study: Study) -> Study:
     """The study with the controls that it asks for."""
-    added: dict[str, Any] = {}
-    for arm, name in missing_controls(study).items() if study.controls else ():
-        added.setdefault(name, plain_arm(study, arm))
-    return study.model_copy(update={"arms": {**study.arms, **added}})
-
-
-def with_copy(study: Study) -> tuple[Study, str | None]:
-    """The study with a copy of its reference, if it has `aa: true`, and the name of that arm."""
-    if not study.aa:
-        return study, None
-    reference = study.compare.to
-    name = free_name(f"{reference[: LONGEST_NAME - 6]}-again", study.arms)
-    return study.model_copy(update={"arms": {**study.arms, name: study.arms[reference]}}), name
+    return with_arms(study, dict(missing_controls(study).values())) if study.controls else study
 
 
 def copy_seeds(seeds: Sequence[int]) -> dict[int, int]:
@@ -73,34 +63,23 @@ def copy_seeds(seeds: Sequence[int]) -> dict[int, int]:
     return next(found for found in tried if not set(found.values()) & set(seeds))
 
 
-def add_matched_controls(
-    study: Study, primaries: Mapping[str, str | None], copy: str | None
-) -> tuple[Study, dict[str, str], dict[str, str]]:
-    """A tuned study with a matched control for every arm whose choice is not its partner's.
+def matched_controls(study: Study, partners: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any]]:
+    """Of a tuned study, the matched control of every arm whose choice is not its partner's, and those of them that are new.
 
     Args:
-        primaries: the arm that each is compared with.
-        copy: the copy of the reference, which chose nothing of its own.
-
-    Returns:
-        The study, the matched control of each arm that needs one, and the partner of each control that was added.
+        partners: the arm that each arm is compared with.
     """
-    arms, controls, partners = dict(study.arms), dict[str, str](), dict[str, str]()
-    fields = study.tune.shared if study.tune is not None else {}
-    for arm, partner in primaries.items():
-        if partner is None or arm == copy or study.learner(arm) or study.learner(partner):
-            continue  # a learner has no settings to share
+    arms, matched = dict(study.arms), dict[str, str]()
+    for arm, partner in partners.items():
         own, theirs = study.settings(arm), study.settings(partner)
-        chosen = {name: getattr(own, name) for name in fields}
-        if chosen == {name: getattr(theirs, name) for name in fields}:
+        chosen = {name: getattr(own, name) for name in (study.tune.shared if study.tune else ())}
+        if all(getattr(theirs, name) == value for name, value in chosen.items()):
             continue
         wanted = arms[partner].model_copy(update=chosen)
-        same = next((name for name, found in arms.items() if name != arm and _trained(found) == _trained(wanted)), None)
-        name = same or free_name(_named(partner, chosen), arms)
-        if same is None:
-            arms[name], partners[name] = wanted, partner
-        controls[arm] = name
-    return study.model_copy(update={"arms": arms}), controls, partners
+        same = (name for name, found in arms.items() if name != arm and _trained(found) == _trained(wanted))
+        matched[arm] = next(same, None) or free_name(_named(partner, chosen), arms)
+        arms.setdefault(matched[arm], wanted)
+    return matched, {name: arm for name, arm in arms.items() if name not in study.arms}
 
 
 def _trained(arm: Any) -> tuple[dict[str, Any], list[Any]]:

@@ -152,17 +152,16 @@ def find_differences(
     Args:
         missing: of arms without a control, the line of a study file that would add one.
     """
-    base, found = arms[reference], []
-    for arm, own in arms.items():
-        if own.learner or base.learner:
-            continue
-        control, line = controls[arm] if own.methods else arm, missing.get(arm)
-        differing = [name for name, value in own.settings.items() if value != base.settings[name]]
-        found += [
-            Difference(arm, reference, name, own.settings[name], base.settings[name], control, line)
-            for name in differing
-        ]
-    return tuple(found)
+    base = arms[reference]
+    return tuple(
+        Difference(
+            arm, reference, name, value, base.settings[name], controls[arm] if own.methods else arm, missing.get(arm)
+        )
+        for arm, own in arms.items()
+        if not own.learner and not base.learner
+        for name, value in own.settings.items()
+        if value != base.settings[name]
+    )
 
 
 def setting_text(setting: str, value: Any) -> str:

@@ -17,15 +17,8 @@ from fairtune.models.tokenizers import TokenizerSource, TrainingText, find_token
 from fairtune.settings.few_labels import examples_used, few_labels
 from fairtune.settings.learners import count_pairs
 from fairtune.settings.model import TrainedTokenizer
-from fairtune.settings.values import AUTO
-from fairtune.study.added_arms import (
-    add_matched_controls,
-    arm_line,
-    missing_controls,
-    plain_arm,
-    trained_study,
-    with_copy,
-)
+from fairtune.settings.values import AUTO, LONGEST_NAME
+from fairtune.study.added_arms import arm_line, free_name, matched_controls, missing_controls, trained_study, with_arms
 from fairtune.study.audit import ArmSettings, arm_settings, find_controls, find_primaries
 from fairtune.study.input_checks import require_samples
 from fairtune.study.schema import Study
@@ -115,24 +108,32 @@ class FullStudy:
 
 def expand(study: Study, tuned: Tuned | None = None) -> FullStudy:
     """The study with the arms that it asks for, the settings that its arms chose, and numbers for its lengths."""
-    names = missing_controls(study)
-    missing = {arm: arm_line(name, plain_arm(study, arm)) for arm, name in names.items()}
-    added = {names[arm]: line for arm, line in missing.items()} if study.controls else {}
+    reference, copy = study.compare.to, None
+    lacking = missing_controls(study)
+    missing = {arm: arm_line(*control) for arm, control in lacking.items()}
+    added = {name: arm_line(name, arm) for name, arm in lacking.values()} if study.controls else {}
     study = trained_study(study)
     if tuned is not None:
         study = tuned_study(study, tuned.choices)
-    study, copy = with_copy(study)
+    if study.aa:
+        copy = free_name(f"{reference[: LONGEST_NAME - 6]}-again", study.arms)
+        study = with_arms(study, {copy: study.arms[reference]})
     full = replace(find_inputs(study), missing=missing, added=added, copy=copy, tuned=tuned)
     if tuned is None:
         return full
-    primaries = find_primaries(full.controls_of(arm_settings(full.study, full.models)), study.compare.to)
-    study, matched, partners = add_matched_controls(full.study, primaries, copy)
+    study = full.study
+    compared = find_primaries(full.controls_of(arm_settings(study, full.models)), reference)
+    chose = {arm for arm in study.arms if arm != copy and study.learner(arm) is None}
+    own = {arm: other for arm, other in compared.items() if other is not None and {arm, other} <= chose}
+    matched, new = matched_controls(study, own)
+    partners = {name: own[arm] for arm, name in reversed(matched.items()) if name in new}
+    study = with_arms(study, new)
     return replace(
         full,
         study=study,
         models={arm: full.models[partners.get(arm, arm)] for arm in study.arms},
         examples={arm: full.examples[partners.get(arm, arm)] for arm in study.arms},
-        added={**added, **{name: arm_line(name, study.arms[name]) for name in partners}},
+        added={**added, **{name: arm_line(name, arm) for name, arm in new.items()}},
         matched=matched,
         partners=partners,
     )
@@ -175,13 +176,12 @@ def _classification(study: Study) -> FullStudy:
     metric, train = study.metric or data.metric, data.splits["train"]
     require_samples(study, data, metric)
     notes = (*data.notes, *check_contamination(data, study.train_on, study.allow_contamination))
-    sharing: dict[str, list[str]] = {}
-    for arm in study.arms:
-        sharing.setdefault(str(study.model_of(arm)), []).append(arm)
+    named = {arm: study.model_of(arm) for arm in study.arms}
     models: dict[str, ModelSource] = {}
     tokenizer, reasons = None, []
-    for arms in sharing.values():
-        model = find_model(study.model_of(arms[0]))
+    for name in dict.fromkeys(map(str, named.values())):
+        arms = [arm for arm, one in named.items() if str(one) == name]
+        model = find_model(named[arms[0]])
         if study.tokenizer is not None or model.preset is not None:
             model, tokenizer = tokenized(study, model, TrainingText(train.identity, lambda: map(list, train.texts)))
         if free := [arm for arm in arms if study.settings(arm).max_length == AUTO]:
@@ -191,7 +191,7 @@ def _classification(study: Study) -> FullStudy:
             length = auto_length(counts, model.positions)
             study = _with_length(study, free, length)
             reason = _length_reason(length, counts, heldout_counts(data, words))
-            reasons.append(reason if len(sharing) == 1 else f"{model.name}: {reason}")
+            reasons.append(reason if len(arms) == len(named) else f"{model.name}: {reason}")
         models |= dict.fromkeys(arms, model)
     facts = replace(data.facts(), metric=metric)
     return FullStudy(
@@ -241,8 +241,7 @@ def tokenized(study: Study, model: ModelSource, text: TrainingText) -> tuple[Mod
 
 
 def _with_length(study: Study, arms: list[str], length: int) -> Study:
-    changed = {arm: study.arms[arm].model_copy(update={"max_length": length}) for arm in arms}
-    return study.model_copy(update={"arms": {**study.arms, **changed}})
+    return with_arms(study, {arm: study.arms[arm].model_copy(update={"max_length": length}) for arm in arms})
 
 
 def _length_reason(length: int, train: Counts, heldout: Counts) -> str:

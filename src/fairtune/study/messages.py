@@ -61,12 +61,8 @@ def _place(error: ErrorDetails, data: Any, schema: Fragment) -> tuple[Path, Path
         fragment = fragment_at(path, schema)
         inside = dict(enumerate(data)) if isinstance(data, list) else data if isinstance(data, dict) else {}
         known = part in inside or any(part in option.get("properties", ()) for option in options(fragment))
-        if (
-            known
-            or isinstance(part, int)
-            or not fragment.keys() & {"anyOf", "oneOf"}
-            or (left == 0 and error["type"] == "extra_forbidden")
-        ):
+        is_key = isinstance(part, int) or known or (left == 0 and error["type"] == "extra_forbidden")
+        if is_key or not fragment.keys() & {"anyOf", "oneOf"}:
             path = (*path, part)
             data = inside.get(part)
         else:

@@ -169,7 +169,7 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         FairtuneError: its data or its model cannot be used.
     """
     full = expand(study, tuned)
-    study, reference = full.study, full.study.compare.to
+    study, reference = full.study, full.reference
     arms = arm_settings(study, full.models, full.partners)
     controls = full.controls_of(arms)
     primaries = find_primaries(controls, reference)

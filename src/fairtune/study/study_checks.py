@@ -127,7 +127,7 @@ def _claim_problems(study: Study, claim: Claim, kind: str | None) -> Iterator[Fa
     """A claim about arms that are not there, without a margin that it needs, or in a unit that its metric does not have."""
     arms = list(study.arms)
     if study.controls and study.compare.to in arms:
-        arms += missing_controls(study).values()
+        arms += (name for name, _ in missing_controls(study).values())
     fields = ("arm", "better_than", "worse_than", "as_good_as", "than", "steadier_than")
     named: dict[Path, str | None] = {(field,): getattr(claim, field) for field in fields}
     named |= {("rank", number): arm for number, arm in enumerate(claim.rank or ())}
@@ -212,14 +212,14 @@ def _space_problem(name: str, values: Values | Range, kind: str, used: Mapping[s
             return f"no arm of the study has the method '{method}'; methods of its arms: {one_of(used) or 'none'}"
     for value in (values.low, values.high) if isinstance(values, Range) else values:
         try:
-            with_field(used[method], field, value) if dot else Train.model_validate({name: value})
+            with_fields(used[method], {field: value}) if dot else Train.model_validate({name: value})
         except (ValidationError, PydanticCustomError) as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.message()
             return f"found {shown(value)}, which this field does not take: {reason}"
     return ""
 
 
-def with_field(use: MethodUse, field: str, value: Any) -> MethodUse:
-    """A method with another value in one of its fields."""
+def with_fields(use: MethodUse, fields: Mapping[str, Any]) -> MethodUse:
+    """A method with other values in some of its fields."""
     given = use.config.model_dump(mode="json", exclude_unset=True)
-    return parse_method_use({use.name: {**given, field: value}})
+    return parse_method_use({use.name: {**given, **fields}})

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -24,7 +23,6 @@ from fairtune.monitor.stage_view import show_stages
 from fairtune.tasks import load_task
 from fairtune.tasks.card.lengths import (
     BATCH_SIZE,
-    CHOICES,
     COVERAGE,
     PERCENTILES,
     REFERENCE,
@@ -34,8 +32,6 @@ from fairtune.tasks.card.lengths import (
 )
 
 PICTURES = (".png", ".svg")
-ROWS, BAR = 16, 46
-"""Most rows of the histogram, and columns of its longest bar."""
 MUCH = 1.5
 """Held-out examples that are truncated so many times as often are mentioned."""
 ModelName = Annotated[
@@ -89,31 +85,21 @@ def lengths(
 
 def length_view(found: Lengths) -> Group:
     """The answer in the terminal; fits in 100 columns."""
-    named = ((found.task, "bold"), " with ", (found.model, "bold"))
-    parts: list[RenderableType] = [
-        Text.assemble(*named, ": tokens per example, special tokens included"),
+    return Group(
+        Text(f"{found.task} with {found.model}: tokens per example, special tokens included"),
         "",
         _percentiles(found),
-        "",
-        Text("Training examples by length", style="bold"),
-        _histogram(found),
         "",
         Text("What each max_length cuts and costs", style="bold"),
         _choices(found),
         "",
-        *(Text(line) for line in _sentences(found)),
-    ]
-    return Group(*parts)
-
-
-def share_text(share: float) -> str:
-    """A share that was asked for: 95 %, 97.5 %."""
-    return f"{100 * share:.6g} %"
+        *map(Text, _sentences(found)),
+    )
 
 
 def _sentences(found: Lengths) -> list[str]:
     """What to do, and how to read the costs."""
-    share, most = share_text(found.coverage), found.positions
+    share, most = f"{100 * found.coverage:.6g} %", found.positions
     auto = auto_length(found.train, most)
     if most is not None and found.covering > most:
         covered = as_percent(1 - found.train.cut(most))
@@ -125,7 +111,7 @@ def _sentences(found: Lengths) -> list[str]:
     if theirs > MUCH * max(ours, 1 - COVERAGE):
         lines.append(
             f"Caution: validation and test are longer than training; {auto} tokens truncate {as_percent(theirs)} of them "
-            f"(training {as_percent(ours)}). {found.heldout.covering(COVERAGE):,} tokens cover {share_text(COVERAGE)} of them."
+            f"(training {as_percent(ours)}). {found.heldout.covering(COVERAGE):,} tokens cover {100 * COVERAGE:g} % of them."
         )
     lines.append(
         f"The cost is an epoch's tokens, padding included, in batches of {BATCH_SIZE} with similar lengths, which is how fairtune "
@@ -148,26 +134,6 @@ def _percentiles(found: Lengths) -> Table:
         number = f"{counts.n:,} of {counts.rows:,}" if counts.sampled else f"{counts.n:,}"
         lengths = [f"{counts.covering(share / 100):,}" for share in PERCENTILES]
         table.add_row(name, number, *lengths, f"{counts.longest:,}")
-    return table
-
-
-def _histogram(found: Lengths) -> Table:
-    """Bins of equal width; the last holds all that are far longer."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right", no_wrap=True, min_width=9)
-    table.add_column(no_wrap=True, style="blue")
-    table.add_column(no_wrap=True)
-    width = -(-max(1, found.train.covering(0.99)) // ROWS)
-    bins = np.bincount(np.minimum(np.maximum(found.train.lengths - 1, 0) // width, ROWS))
-    marks = {length: str(length) for length in CHOICES}
-    marks[found.covering] = f"{found.covering} covers {share_text(found.coverage)}"
-    for place in range(int(np.flatnonzero(bins)[0]), len(bins)):
-        first, last, count = place * width + 1, (place + 1) * width, int(bins[place])
-        is_open = place == ROWS and found.train.longest > last
-        label = f"{first:,} +" if is_open else f"{first:,}" if first == last else f"{first:,} - {last:,}"
-        here = [text for length, text in sorted(marks.items()) if first <= length <= last and not is_open]
-        facts = Text.assemble((f"{count:,}", "dim"), (f"  ◂ {', '.join(here)}" if here else "", "bold"))
-        table.add_row(label, "█" * round(BAR * count / bins.max()) or "▏" * bool(count), facts)
     return table
 
 

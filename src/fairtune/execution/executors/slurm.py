@@ -30,7 +30,7 @@ from fairtune.execution.executors.remote import (
 )
 from fairtune.execution.executors.specs import JOBS, Block, next_folder, read_spec
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
-from fairtune.ledger.studies import TRIALS, study_folder
+from fairtune.ledger.studies import TRIALS
 from fairtune.settings.execution import Execution, limit_minutes
 from fairtune.study.plan import Plan
 from fairtune.study.run_spec import RunSpec
@@ -283,7 +283,7 @@ def planned_script(plan: Plan, runs: Path, arms: Collection[str] | None = None) 
     Args:
         arms: the runs of these alone.
     """
-    home = study_folder(runs, plan.study.study)
+    home = runs / plan.study.study
     jobs = [run.at(runs) for run in plan.runs if arms is None or run.arm in arms]
     left = [job for job in jobs if run_state(job.run, job.key).status not in (FINISHED, DAMAGED)]
     numbers = f"0-{len(group_by_seed(left)) - 1}"

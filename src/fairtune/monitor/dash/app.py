@@ -25,7 +25,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from fairtune.core.errors import FairtuneError, LedgerError
-from fairtune.ledger.studies import study_folder
 from fairtune.monitor.dash.feed import Feed, dump, studies_row, view_parts
 from fairtune.monitor.dash.guard import Guard, GuardedApp
 from fairtune.monitor.dash.map_pictures import MapPictures
@@ -160,7 +159,7 @@ class Dashboard:
 
     async def log_json(self, request: Request) -> Response:
         name = await self._known(request)
-        logs = workers_with_logs(study_folder(self._runs, name) / "logs")
+        logs = workers_with_logs(self._runs / name / "logs")
         path = logs.get(request.path_params["worker"])
         if path is None:
             raise HTTPException(404, "There is no log of that worker.")

@@ -9,8 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
-from fairtune.ledger.studies import study_folder
-
 FOLDER = "report"
 TYPES = {
     ".html": "text/html; charset=utf-8", ".md": "text/plain; charset=utf-8", ".json": "application/json",
@@ -24,7 +22,7 @@ MOST_REPORTS = 50
 
 def reports_of(runs: Path, study: str) -> list[tuple[str, str]]:
     """The written reports of a study: what each is, and where."""
-    home = study_folder(runs, study) / FOLDER
+    home = runs / study / FOLDER
     try:
         if not _is_inside(home, runs):  # a link, perhaps to a whole disk
             return []
@@ -45,7 +43,7 @@ def report_file(runs: Path, study: str, name: str) -> Path | None:
     parts = name.split("/")
     if not all(PLAIN_NAME.fullmatch(part) for part in parts):
         return None
-    home = study_folder(runs, study) / FOLDER
+    home = runs / study / FOLDER
     try:
         found = home.joinpath(*parts).resolve(strict=True)
         inside = _is_inside(found, home) and _is_inside(home, runs)

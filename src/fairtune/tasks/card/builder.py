@@ -15,7 +15,6 @@ from fairtune.core.printable import clip
 from fairtune.core.stages import stage
 from fairtune.ledger.data_card import Contradiction, DataCard, Overlap, SplitCard, TextLengths
 from fairtune.settings.file_task import FileTask
-from fairtune.tasks.card.contamination import known_of
 from fairtune.tasks.card.languages import languages_of
 from fairtune.tasks.card.warnings import warnings_of
 from fairtune.tasks.catalogue import load_task
@@ -40,10 +39,8 @@ def card_of(spec: str | FileTask | Mapping[str, Any], train_on: str | None = Non
     counted = DataCard.from_json(cached_json("cards", key_of(parts), lambda: _count(task).as_json()))
     card = replace(
         counted, task=task.name, source="; ".join([task.source, *task.notes]), fingerprint=task.fingerprint, trained_on=train_on,
-        deduplicated=dedupe, known=known_of(task.name, train_on),
+        deduplicated=dedupe, removal=find_duplicates(whole)[1] if dedupe else counted.removal,
     )  # fmt: skip
-    if dedupe:
-        card = replace(card, removal=find_duplicates(whole)[1])
     return replace(card, warnings=warnings_of(card))
 
 
@@ -67,7 +64,7 @@ def _count(task: Task) -> DataCard:
         task=task.name, source=task.source, fingerprint=task.fingerprint, pairs=pairs, trained_on=None,
         deduplicated=False, splits={name: _split(task.splits[name], task.labels) for name in SPLITS},
         overlaps=(overlap("train", "test"), overlap("train", "validation"), overlap("validation", "test")),
-        removal=find_duplicates(task)[1], known=(), warnings=(),
+        removal=find_duplicates(task)[1], warnings=(),
     )  # fmt: skip
 
 

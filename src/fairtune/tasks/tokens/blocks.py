@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Generator, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -184,9 +183,8 @@ def _write(
     """Write the stream; returns tokens, bytes and words of each document."""
     encode = encoder(tokenizer, None, pair=False, special=False)
     before = [] if bos is None else [bos]
-    documents = cast("Generator[list[str]]", corpus.documents(split))
-    texts, batch, found, total = chain.from_iterable(documents), [""], [np.zeros((0, 3), np.int64)], 0
-    with file.open("wb") as sink, closing(documents), stage(f"tokenising documents of the {split} text") as advance:
+    texts, batch, found, total = chain.from_iterable(corpus.documents(split)), [""], [np.zeros((0, 3), np.int64)], 0
+    with file.open("wb") as sink, stage(f"tokenising documents of the {split} text") as advance:
         while (limit is None or total < limit) and (read := list(islice(texts, TOGETHER))):
             batch, piece = read, encode([read])
             ends = np.cumsum(piece.lengths)

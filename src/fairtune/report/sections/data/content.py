@@ -163,9 +163,8 @@ def contradictions(card: DataCard) -> list[Row]:
 
 
 def remarks(card: DataCard) -> list[str]:
-    """What is to be said of the data: warnings, what is known of the training data, what dedupe does."""
-    known = [f"Known of {one}." for one in card.known] if card.trained_on else []
-    return [*card.warnings, *known, dedupe_text(card)]
+    """What is to be said of the data: warnings, and what dedupe does."""
+    return [*card.warnings, dedupe_text(card)]
 
 
 def without_card(data: DataSection) -> str:

@@ -31,9 +31,7 @@ def data_view(card: DataCard) -> Group:
         parts += ["", Text("Texts with contradictory labels", style="bold")]
         parts.append(_table(("split", "text", "labels"), examples, left=3))
     parts += ["", Text("Warnings" if card.warnings else "No warnings", style="bold")]
-    parts.append(
-        _list([*card.warnings, *(f"Known of {known}." for known in card.known), data_section.dedupe_text(card)])
-    )
+    parts.append(_list(data_section.remarks(card)))
     return Group(*parts)
 
 
