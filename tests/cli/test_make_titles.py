@@ -65,13 +65,6 @@ def test_json(tmp_path: Path, titles: Path) -> None:
     assert gzip.decompress((tmp_path / "made.jsonl.gz").read_bytes()).startswith(b'{"title": ')
 
 
-def test_help_lists_the_kinds() -> None:
-    assert "`fairtune help titles` lists the kinds" in squeezed(call("--help").output)
-    shown = squeezed(CliRunner().invoke(app, ["help", "titles"]).output)
-    for kind in KINDS.values():
-        assert f"{kind.name} ({kind.weight:g}) {kind.help[:30]}" in shown
-
-
 def test_an_existing_file_is_kept_unless_forced(tmp_path: Path, titles: Path) -> None:
     out = tmp_path / "made.csv"
     out.write_text("precious")

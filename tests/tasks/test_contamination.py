@@ -74,12 +74,6 @@ def test_dedupe_mends_it(tmp_path: Path, plan: Any) -> None:
     assert made.task.rows == {"train": 40, "validation": 10, "test": 20}
 
 
-def test_it_is_the_reported_split_that_counts(tmp_path: Path, plan: Any) -> None:
-    """Ten training rows that repeat one reported text are one of twenty."""
-    test = distinct("test", 20)
-    assert plan(clean(tmp_path, train=[*distinct("train", 40), *[test[0]] * 10], test=test)).notes == ()
-
-
 def package_hashes(source: str, folder: Path) -> Any:
     file = package_file(REVIEWS)
     rows = read_rows(file, ["text", "source"], "label", folder / source).where_equal("source", source)

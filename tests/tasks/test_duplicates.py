@@ -12,7 +12,7 @@ import pytest
 
 from fairtune.core.errors import DataError
 from fairtune.tasks import Task, load_task
-from fairtune.tasks.duplicates import contradictory, find_duplicates, repeated, shared
+from fairtune.tasks.duplicates import find_duplicates, repeated, shared
 from fairtune.tasks.text_hashes import normal_form
 
 Row = tuple[str, ...]
@@ -160,14 +160,6 @@ def test_refuses_when_nothing_is_left_to_select_by(tmp_path: Path) -> None:
 )
 def test_what_counts_as_the_same_text(one: str, other: str, same: bool) -> None:
     assert (normal_form(one) == normal_form(other)) is same
-
-
-def test_masks_by_hand() -> None:
-    hashes = np.array([5, 7, 5, 9, 7, 5], dtype=np.uint64)
-    assert repeated(hashes).tolist() == [False, False, True, False, True, True]
-    labels = np.array([0, 1, 0, 1, 0, 0])
-    assert contradictory(hashes, labels).tolist() == [False, True, False, False, True, False]
-    assert shared(hashes, np.array([9, 4], dtype=np.uint64)).tolist() == [False, False, False, True, False, False]
 
 
 def test_the_same_files_under_another_name_keep_that_name(tmp_path: Path) -> None:

@@ -38,19 +38,6 @@ def test_each_example_keeps_its_own_words(tokenizer: Any) -> None:
     assert (data.ids, data.labels.tolist(), data.padding) == (("test-0", "test-1"), [0, 1], 0)
 
 
-def test_a_long_text_is_truncated(tokenizer: Any) -> None:
-    data = encode(make_split([("a " * 50,)]), tokenizer, 10)
-    assert data.lengths.tolist() == [10]
-    assert tokens_of(data, tokenizer, 0).endswith("[SEP]")
-
-
-def test_a_pair_is_truncated_longest_first(tokenizer: Any) -> None:
-    data = encode(make_split([("good film", "a " * 50), ("a " * 50, "good film")]), tokenizer, 12)
-    assert data.lengths.tolist() == [12, 12]
-    for row in (0, 1):
-        assert "good film" in tokens_of(data, tokenizer, row), "the short one stays whole"
-
-
 def test_a_pair_has_token_types(tokenizer: Any) -> None:
     data = encode(make_split([("good film", "bad"), ("a", "the plot")]), tokenizer, 12)
     assert data.types is not None

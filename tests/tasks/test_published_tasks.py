@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from made_mirror import make_everything, make_inference, make_sst2, make_task, pairs, sentences, write_split
+from made_mirror import make_everything, make_inference, make_sst2, make_task, sentences, write_split
 from tests.warm import light_run
 
 from fairtune.core.errors import DataError
 from fairtune.tasks import load_task, task_names
-from fairtune.tasks.definitions import DEFINITIONS, LANGUAGES, SST2, TEXTS, Definition
-from fairtune.tasks.published import load_published
+from fairtune.tasks.definitions import DEFINITIONS, LANGUAGES, TEXTS, Definition
 
 
 @pytest.fixture
@@ -136,15 +134,6 @@ def test_the_halves_of_pairs_share_no_premise_and_keep_the_classes(mirror: Path)
     assert np.abs(counts[0] - counts[1]).max() <= 2
 
 
-def test_the_halves_are_the_same_whatever_the_order_of_the_file(mirror: Path) -> None:
-    make_inference(mirror)
-    before = load_task("mnli")
-    write_split(mirror, "mnli", "validation_matched", pairs("validation", 32)[::-1])
-    after = load_task("mnli")
-    for split in ("validation", "test"):
-        assert set(before.splits[split].texts) == set(after.splits[split].texts)
-
-
 def test_another_language_is_trained_on_english_and_read_in_its_own(mirror: Path) -> None:
     make_inference(mirror)
     task = load_task("xnli/de")
@@ -155,17 +144,6 @@ def test_another_language_is_trained_on_english_and_read_in_its_own(mirror: Path
     assert task.source.startswith(
         "local mirror; test split; trained on mnli; 60 of the 392,702 published training rows"
     )
-
-
-def test_a_language_can_be_trained_on_its_own_translation(mirror: Path) -> None:
-    make_inference(mirror)
-    write_split(mirror, "xnli/de", "train", pairs("maschine", 30))
-    task = load_task("xnli/de/translate-train")
-    assert task.splits["train"].texts[0] == ("maschine 0", "so 0")
-    assert "trained on" not in task.source
-    plain = load_task("xnli/de")
-    assert task.facts().hashes["test"] == plain.facts().hashes["test"]
-    assert task.fingerprint != plain.fingerprint
 
 
 @pytest.mark.parametrize("name", ["imdb", "ag_news"])
@@ -180,13 +158,6 @@ def test_data_without_a_validation_split_hold_one_out(mirror: Path, name: str) -
     before = set(task.splits["validation"].texts)
     make_task(mirror, BY_NAME[name], rows=500)
     assert before <= set(load_task(name).splits["validation"].texts), "a text stays where its hash puts it"
-
-
-def test_a_whole_split_is_not_called_a_part(mirror: Path) -> None:
-    make_sst2(mirror)
-    rows = {"train": 40, "validation": 21, "test": 16}
-    whole = Definition(replace(SST2, rows=rows), ("sentence",), ("negative", "positive"))
-    assert load_published(whole).source == "local mirror; test split"
 
 
 @pytest.mark.parametrize(
@@ -241,17 +212,11 @@ def _no_network(*_: object, **__: object) -> None:
 def test_a_label_out_of_range_and_a_missing_column_are_reported(mirror: Path) -> None:
     make_sst2(mirror)
     write_split(mirror, "sst2", "validation", [{"sentence": "a", "label": 0}, {"sentence": "b", "label": 2}])
-    with pytest.raises(DataError, match=r"validation.jsonl.gz: label '2' occurs once.*labels given: 0, 1"):
+    with pytest.raises(DataError, match=r"validation.jsonl.gz: label '2' .*given: 0, 1"):
         load_task("sst2")
     write_split(mirror, "sst2", "validation", [{"text": "a", "label": 0}])
     with pytest.raises(DataError, match=r"validation.jsonl.gz: line 1: no column 'sentence'; columns: text, label"):
         load_task("sst2")
-
-
-def test_an_empty_text_of_published_data_stays(mirror: Path) -> None:
-    make_sst2(mirror)
-    write_split(mirror, "sst2", "train", [*sentences("train", 40), {"sentence": "", "label": 1}])
-    assert sizes("sst2")["train"] == 41
 
 
 def test_reading_a_mirror_needs_neither_torch_nor_datasets(mirror: Path) -> None:

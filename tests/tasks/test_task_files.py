@@ -16,6 +16,7 @@ from pyarrow import parquet
 from fairtune.core.errors import DataError
 from fairtune.settings.file_task import FileTask
 from fairtune.tasks import load_task
+from fairtune.tasks.problems import TaskError
 from fairtune.tasks.task import Task
 
 ROWS = [
@@ -243,19 +244,18 @@ def test_a_label_seen_only_in_test_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         load(train, validation=str(train), test=str(test))
     assert str(caught.value).startswith(str(test))
-    assert "label 'c' occurs once in the test split" in str(caught.value)
-    with pytest.raises(DataError, match=r"'c' is seen only in the test split \(once\).*Add training examples"):
+    assert "label 'c' (1 row) in the test split" in str(caught.value)
+    with pytest.raises(DataError, match=r"'c' \(1 row\) in the test split only.*Add training examples"):
         load(train, validation=str(train), test=str(test), labels=["a", "b", "c"])
 
 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"labels": ["a", "c"]}, "label 'b' occurs .* not among the labels given: a, c"),
+        ({"labels": ["a", "c"]}, "label 'b' .* not among those given: a, c"),
         ({"labels": ["a", "b", "c"]}, "no training example has the label c"),
         ({"labels": ["a", "a", "b"]}, "a is given twice"),
         ({"metric": "f1", "text": "other"}, "no column 'other'"),
-        ({"validation": None, "test": None, "holdout": {"validation": 0.5, "test": 0.5}}, "leave nothing to train on"),
     ],
 )
 def test_settings_that_do_not_fit_the_data_are_refused(tmp_path: Path, fields: dict[str, Any], words: str) -> None:
@@ -264,9 +264,21 @@ def test_settings_that_do_not_fit_the_data_are_refused(tmp_path: Path, fields: d
         load(file, **{"validation": str(file), "test": str(file), **fields})
 
 
+def test_shares_that_leave_nothing_to_train_on_are_refused() -> None:
+    with pytest.raises(ValueError, match="leave nothing to train on"):
+        FileTask(train="d.csv", holdout={"validation": 0.5, "test": 0.5})  # type: ignore[arg-type]
+
+
+def test_everything_that_is_wrong_with_the_files_is_told_at_once(tmp_path: Path) -> None:
+    train = write_rows(tmp_path / "train.csv", [{"body": "t", "label": ""}, {"body": "", "label": "a"}])
+    with pytest.raises(TaskError) as caught:
+        load(train, text="body", validation=str(tmp_path / "gone.csv"), test=str(train), kinds="kind")
+    assert [field for field, _ in caught.value.problems] == ["validation", "kinds", *["train"] * 2, *["test"] * 2]
+
+
 def test_f1_of_three_classes_is_refused(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "d.csv", [{"text": f"t{i}", "label": "abc"[i % 3]} for i in range(30)])
-    with pytest.raises(DataError, match="metric f1 is for two classes and this task has 3; use macro_f1"):
+    with pytest.raises(DataError, match="metric: f1 is for two classes and this task has 3; use macro_f1"):
         load(file, validation=str(file), test=str(file), metric="f1")
 
 

@@ -154,19 +154,17 @@ def test_all_the_titles_give_as_many_rows_as_they_can() -> None:
     made = make_titles(TITLES[:500])
     assert 450 <= len(made) <= 500
     assert Counter(row.label for row in made)[0] * 2 == len(made)
-    with pytest.raises(
-        DataError, match=rf"500 usable titles allow {len(made)} rows and {len(made) + 2} were asked for"
-    ):
+    with pytest.raises(DataError, match=rf"{len(made) + 2} rows; 500 usable titles allow {len(made)}, "):
         make_titles(TITLES[:500], len(made) + 2)
 
 
 @pytest.mark.parametrize(
     ("titles", "arguments", "message"),
     [
-        ([], {}, r"0 usable titles are too few; at least \d+ are needed"),
-        (["One Title Only"] * 50, {}, "1 usable titles are too few"),
-        (TITLES, {"rows": 7}, "7 rows; allowed: an even number from 10"),
-        (TITLES, {"rows": 0}, "0 rows; allowed"),
+        ([], {}, "0 rows; 0 usable titles allow 0"),
+        (["One Title Only"] * 50, {}, "0 rows; 1 usable titles allow 0"),
+        (TITLES, {"rows": 7}, "7 rows; 4000 usable titles allow .* an even number from 10"),
+        (TITLES, {"rows": 0}, "0 rows; 4000 usable"),
         (TITLES, {"weights": {"fragments": 1}}, r"no kind 'fragments'; kinds: .*Did you mean 'fragment'\?"),
         (TITLES, {"weights": {"fragment": -1}}, "fragment=-1; a weight is 0"),
         (TITLES, {"weights": {"fragment": float("nan")}}, "fragment=nan; a weight is 0"),

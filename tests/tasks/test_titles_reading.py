@@ -111,7 +111,7 @@ def test_every_format_gives_the_same_titles(tmp_path: Path, kind: str, packed: s
         ("a.csv", b"title\n", "a.csv: there are no titles in it"),
         ("a.csv", b"Title,x\na,b\n", r"a.csv: no column 'title'; columns: Title, x.*Did you mean 'Title'"),
         ("a.jsonl", b'{"name": "x"}', "a.jsonl: line 1: no column 'title'; columns: name"),
-        ("a.jsonl", b'{"title": 5}', "a.jsonl: row 1: column 'title' holds 5, not a title"),
+        ("a.jsonl", b'{"title": 5}', "a.jsonl: row 1: column 'title' holds 5, not a text"),
         ("a.bib", "@a{b,\n title={Fluß}}".encode("latin-1"), r"a.bib: line 2 is not UTF-8"),
         ("a.txt.gz", b"no gzip", "a.txt.gz: the gzip file is damaged"),
         ("a.bib.gz", gzip.compress(b"@a{b, title={x y}}" * 50, mtime=0)[:-9], "a.bib.gz: the gzip file is damaged"),

@@ -60,28 +60,12 @@ def test_what_looks_like_eos_in_a_document_is_text() -> None:
     assert not TOKENIZER.split_special_tokens, "the caller's tokenizer is as it was"
 
 
-def test_no_special_tokens_but_eos(tiny_model: Path) -> None:
-    from transformers import AutoTokenizer
-
-    bert = AutoTokenizer.from_pretrained(tiny_model, eos_token="[SEP]")
-    found = made([["a good film", "the plot"]], tokenizer=bert)
-    assert bert.convert_ids_to_tokens(found.stream.tolist()) == ["a", "good", "film", "[SEP]", "the", "plot", "[SEP]"]
-
-
 @pytest.mark.parametrize(("size", "kind"), [(65_536, "<u2"), (65_537, "<u4")])
 def test_two_bytes_a_token_where_the_vocabulary_fits(size: int, kind: str) -> None:
     found = made([["w0 w7", f"w{size - 2}"]], tokenizer=of_words(size))
     assert found.stream.dtype == np.dtype(kind)
     assert found.stream.tolist() == [0, 7, size - 1, size - 2, size - 1]
     assert (found.folder / FILE).stat().st_size == 5 * np.dtype(kind).itemsize
-
-
-def test_the_stream_is_mapped_and_cannot_be_changed() -> None:
-    found = made([STORIES])
-    assert isinstance(found.stream, np.memmap)
-    assert np.shares_memory(found.blocks(16), found.stream)
-    with pytest.raises(ValueError, match="read-only"):
-        found.stream[0] = 1
 
 
 @pytest.mark.parametrize("tokens", [1, 100, 103, 107, 110, 999])

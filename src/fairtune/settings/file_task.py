@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.settings.encodings import codec_of
@@ -24,6 +25,19 @@ if TYPE_CHECKING:
     MetricName = str
 else:
     MetricName = Literal[tuple(metrics_of_kind("classify"))]
+
+SPLITS = ("train", "validation", "test")
+
+
+def _as_texts(labels: Any) -> Any:
+    return [str(one) if isinstance(one, int | float) else one for one in labels] if isinstance(labels, list) else labels
+
+
+Labels = Annotated[
+    tuple[Column, ...],
+    Field(min_length=2, max_length=MOST_CLASSES),
+    BeforeValidator(_as_texts, Annotated[list[Column | float | bool], Field(min_length=2, max_length=MOST_CLASSES)]),
+]
 
 
 class Holdout(Section):
@@ -49,10 +63,8 @@ class FileTask(Section):
     test: DataFile | None = Field(None, description="File that is reported; held out if absent.")
     text: Columns = Field(("text",), description="Column with the text, or two columns for a pair.")
     label: ColumnName = Field("label", description="Column with the label.")
-    labels: tuple[Column, ...] | None = Field(
+    labels: Labels | None = Field(
         None,
-        min_length=2,
-        max_length=MOST_CLASSES,
         description="Label values in order of their class number; found in the data if absent.",
     )
     kinds: ColumnName | None = Field(
@@ -82,10 +94,15 @@ class FileTask(Section):
                 raise ValueError(str(error)) from None
         return value
 
-    @field_validator("labels", mode="before")
-    @classmethod
-    def _labels_as_text(cls, value: Any) -> Any:
-        return [v if isinstance(v, dict | list) else str(v) for v in value] if isinstance(value, list) else value
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files by split."""
+        return {split: Path(file) for split in SPLITS if (file := getattr(self, split)) is not None}
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """What is held out of the training file, by split."""
+        return {split: getattr(self.holdout, split) for split in SPLITS if getattr(self, split) is None}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -93,10 +110,12 @@ class FileTask(Section):
         usual = {
             name for name in ("unlabelled", "encoding") if getattr(self, name) == type(self).model_fields[name].default
         }
-        return self.model_dump(mode="json", exclude={"train", "validation", "test"} | usual)
+        return self.model_dump(mode="json", exclude={*SPLITS} | usual)
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> FileTask:
+        if sum(self.shares.values()) >= 1:
+            raise ValueError("holdout: the validation and test shares leave nothing to train on")
         if self.kind == "language_model":
             given = [
                 field
@@ -108,7 +127,7 @@ class FileTask(Section):
             if len(self.text) > 1:
                 raise ValueError(f"text: found {one_of(self.text)}; a language model reads one column")
             return self
-        for split in ("train", "validation", "test"):
+        for split in SPLITS:
             file = str(getattr(self, split) or "").lower().removesuffix(".gz")
             if file.endswith(".txt"):
                 raise ValueError(

@@ -63,8 +63,7 @@ def hours_text(hours: float) -> str:
     """In minutes, hours or days."""
     if hours > 1000:
         return f"{hours / 24:,.0f} days"
-    number, unit = (hours, "hour") if hours >= 1 else (max(1, 60 * hours), "minute")
-    return plural(round(number), unit)
+    return plural(round(hours), "hour") if hours >= 1 else plural(max(1, round(60 * hours)), "minute")
 
 
 def arm_operations(study: Study, arm: str, train: Train, steps: float, folder: str | None = None) -> float:

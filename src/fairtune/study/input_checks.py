@@ -30,7 +30,9 @@ from fairtune.tasks.catalogue import task_names, unknown
 from fairtune.tasks.corpora import corpus_names
 from fairtune.tasks.definitions import ALIASES, CATALOGUE, TITLES
 from fairtune.tasks.descriptions import descriptions
+from fairtune.tasks.problems import Problems
 from fairtune.tasks.published import is_kept
+from fairtune.tasks.reading.files import file_identity
 from fairtune.tasks.splits import fixed_sample, require_per_class
 
 
@@ -74,29 +76,30 @@ def _files(task: dict[str, Any], base: FilePath) -> Iterator[Fault]:
         spec = FileTask.model_validate(task)
     except ValidationError:
         return  # reported by its schema
-    files = {
-        split: str(base / expanded(file)) for split in ("train", "validation", "test") if (file := getattr(spec, split))
-    }
+    files = {split: str(base / expanded(str(file))) for split, file in spec.files.items()}
     named = spec.model_copy(update=files).model_dump_json(exclude_unset=True)
     for field, message in _file_problems(named, tuple(map(_state, files.values()))):
-        yield ("task", field), message
+        yield ("task", field if field in task else "train"), message
 
 
 @lru_cache(maxsize=64)
 def _file_problems(spec: str, states: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:  # noqa: ARG001 - part of the key
-    """Of a task's files, read once for all profiles unless they have changed."""
-    from fairtune.tasks.file_checks import file_problems  # Arrow, which a study of a catalogue's task need not wait for
+    """What is wrong with a task's files, read once for all profiles unless they have changed."""
+    from fairtune.tasks.file_tasks import (
+        check_file_task,  # Arrow, which a study of a catalogue's task need not wait for
+    )
 
-    return tuple(file_problems(FileTask.model_validate_json(spec)))
+    problems = Problems()
+    with problems.about("train"):
+        check_file_task(FileTask.model_validate_json(spec))
+    return tuple(problems.found)
 
 
-def _state(file: str) -> Any:
-    """Size and time of a file, or of each in a folder."""
-    path = FilePath(file)
+def _state(file: str) -> str | None:
+    """What a file holds; None where it cannot be read."""
     try:
-        found = sorted(path.iterdir()) if path.is_dir() else [path]
-        return tuple((one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in found)
-    except (OSError, ValueError):
+        return file_identity(FilePath(file))
+    except (DataError, ValueError):
         return None
 
 

@@ -212,14 +212,14 @@ def _space_problem(name: str, values: Values | Range, kind: str, used: Mapping[s
             return f"no arm of the study has the method '{method}'; methods of its arms: {one_of(used) or 'none'}"
     for value in (values.low, values.high) if isinstance(values, Range) else values:
         try:
-            with_field(used[method], field, value) if dot else Train.model_validate({name: value})
+            with_fields(used[method], {field: value}) if dot else Train.model_validate({name: value})
         except (ValidationError, PydanticCustomError) as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.message()
             return f"found {shown(value)}, which this field does not take: {reason}"
     return ""
 
 
-def with_field(use: MethodUse, field: str, value: Any) -> MethodUse:
-    """A method with another value in one of its fields."""
+def with_fields(use: MethodUse, fields: Mapping[str, Any]) -> MethodUse:
+    """A method with other values in some of its fields."""
     given = use.config.model_dump(mode="json", exclude_unset=True)
-    return parse_method_use({use.name: {**given, field: value}})
+    return parse_method_use({use.name: {**given, **fields}})

@@ -19,9 +19,10 @@ from fairtune.ledger.trials import trials_name
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.tune import Point, Range, Space, Tune, Values, space_size
 from fairtune.settings.values import LONGEST_NAME
+from fairtune.study.added_arms import with_arms
 from fairtune.study.audit import is_tuned
 from fairtune.study.schema import Arm, Study
-from fairtune.study.study_checks import with_field
+from fairtune.study.study_checks import with_fields
 
 DRAWN, BORROWED = "drawn", "borrowed"
 Scores = Mapping[str, float | None]
@@ -102,12 +103,11 @@ def find_trials(study: Study, metric: str, scores: Scores) -> list[Trial]:
     if tune.borrow and all(trial.name in scores for trials in found.values() for trial in trials):
         best = {arm: best_trial(trials, metric, scores) for arm, trials in found.items()}
         for arm, trials in found.items():
-            own, tried = best[arm], [trial.point for trial in trials]
+            own = best[arm]
             for rival in (trial for other, trial in best.items() if other != arm and trial is not None):
                 shared = {name: value for name, value in rival.point.items() if name in tune.shared}
                 point = {**(own.point if own else {}), **shared}  # a method's own fields stay as its own best has them
-                if point not in tried:
-                    tried.append(point)
+                if all(point != trial.point for trial in trials):
                     trials.append(Trial(arm, point, trials[0].budget, BORROWED))
     return [trial for trials in found.values() for trial in trials]
 
@@ -122,13 +122,13 @@ def best_trial(trials: Sequence[Trial], metric: str, scores: Scores) -> Trial | 
 
 def _budget(study: Study, arm: str, tune: Tune) -> dict[str, Any]:
     """What a trial trains with instead of the arm's own settings: never more examples than reported runs have."""
-    found, own = dict(tune.cheaper), study.settings(arm).examples
+    own: Any = study.settings(arm).examples
+    found = dict(tune.cheaper)
     wanted = found.get("examples")
-    if isinstance(wanted, int):
-        found["examples"] = min(wanted, own) if isinstance(own, int) else wanted
-    elif wanted is not None:
-        per_class = min(wanted["per_class"], getattr(own, "per_class", wanted["per_class"]))
-        found["examples"] = {**wanted, "per_class": per_class}
+    if isinstance(wanted, dict) and own is not None:
+        found["examples"] = {**wanted, "per_class": min(wanted["per_class"], own.per_class)}
+    elif wanted is not None and own is not None:
+        found["examples"] = min(wanted, own)
     if "epochs" in found and "steps" not in found:
         found["steps"] = None  # an arm's own steps would replace them
     return found
@@ -152,23 +152,13 @@ def _draw(space: Space, count: int, seed: str) -> list[Point]:
     """Different points, or all where a space has no more; the order in which the space was written changes nothing."""
     generator, size = random.Random(seed), space_size(space)
     values = {name: _ordered(space[name]) for name in sorted(space)}
-    if size is not None:
+    if size is None:
+        drawn = [{name: _at(own, generator.random()) for name, own in values.items()} for _ in range(count)]
+    else:
         grid = list(itertools.product(*values.values()))
         chosen = range(size) if size <= count else sorted(generator.sample(range(size), count))
         drawn = [dict(zip(values, grid[place], strict=True)) for place in chosen]
-    else:
-        drawn = [{name: _at(own, generator.random()) for name, own in values.items()} for _ in range(count)]
     return [{name: point[name] for name in space} for point in drawn]
-
-
-def _ordered(values: Values | Range) -> Any:
-    """Values in an order of their own; a range as it is."""
-    return values if isinstance(values, Range) else sorted(values, key=lambda value: (str(type(value)), value or 0))
-
-
-def _at(values: Any, share: float) -> Any:
-    """The value at a share of the way through."""
-    return values.at(share) if isinstance(values, Range) else values[min(len(values) - 1, int(share * len(values)))]
 
 
 def _spread(values: Values | Range, count: int, seed: str) -> list[Any]:
@@ -183,6 +173,16 @@ def _spread(values: Values | Range, count: int, seed: str) -> list[Any]:
     return found
 
 
+def _ordered(values: Values | Range) -> Any:
+    """Values in an order of their own; a range as it is."""
+    return values if isinstance(values, Range) else sorted(values, key=lambda value: (str(type(value)), value or 0))
+
+
+def _at(values: Any, share: float) -> Any:
+    """The value at a share of the way through."""
+    return values.at(share) if isinstance(values, Range) else values[int(share * len(values))]
+
+
 def _seed(tune: Tune, *words: Any) -> str:
     """What draws depend on: the space and the number of trials, nothing that could be tried again at will."""
     space = {
@@ -192,29 +192,27 @@ def _seed(tune: Tune, *words: Any) -> str:
     return hashlib.sha256(json.dumps([space, tune.trials, *words], sort_keys=True).encode()).hexdigest()
 
 
-def arm_with(arm: Any, point: Mapping[str, Any], budget: Mapping[str, Any] | None = None) -> Any:
-    """An arm with the settings of a point, and of a budget."""
-    methods = list(arm.methods)
-    for name, value in point.items():
-        method, dot, field = name.partition(".")
-        if dot:
-            place = next(place for place, use in enumerate(methods) if use.name == method)
-            methods[place] = with_field(methods[place], field, value)
-    settings = {name: value for name, value in point.items() if "." not in name}
-    given = arm.model_dump(exclude={"methods", "preset"}, exclude_unset=True)
-    return Arm.model_validate({**given, **settings, **(budget or {}), "methods": methods})
-
-
 def tuned_study(study: Study, choices: Mapping[str, Trial]) -> Study:
     """The study with the chosen settings in its arms."""
-    arms = {name: arm_with(arm, choices[name].point) if name in choices else arm for name, arm in study.arms.items()}
-    return study.model_copy(update={"arms": arms})
+    return with_arms(study, {name: _tried(study.arms[name], trial.point) for name, trial in choices.items()})
+
+
+def _tried(arm: Any, settings: Mapping[str, Any]) -> Any:
+    """An arm with other settings, of its training and of its methods."""
+    plain = {name: value for name, value in settings.items() if "." not in name}
+    methods = []
+    for use in arm.methods:
+        begin = f"{use.name}."
+        own = {name.removeprefix(begin): value for name, value in settings.items() if name.startswith(begin)}
+        methods.append(with_fields(use, own))
+    given = arm.model_dump(exclude={"methods", "preset"}, exclude_unset=True)
+    return Arm.model_validate({**given, **plain, "methods": methods})
 
 
 def trial_study(study: Study, trials: Sequence[Trial]) -> Study:
     """The study whose arms are trials, with seeds of its own."""
     assert study.tune is not None, "a study that is tuned"
-    arms = {trial.name: arm_with(study.arms[trial.arm], trial.point, trial.budget) for trial in trials}
+    arms = {trial.name: _tried(study.arms[trial.arm], {**trial.point, **trial.budget}) for trial in trials}
     return study.model_copy(
         update={
             "study": trials_name(study.study),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from fairtune.core.cache import key_of
@@ -119,10 +118,7 @@ def load_corpus(spec: str | FileTask | Mapping[str, Any]) -> Corpus:
 
 
 def _from_files(spec: FileTask) -> Corpus:
-    files = {split: Path(file) for split in SPLITS if (file := getattr(spec, split)) is not None}
-    shares = tuple((split, getattr(spec.holdout, split)) for split in SPLITS if split not in files)
-    if sum(share for _, share in shares) >= 1:
-        raise DataError("task: holdout: the validation and test shares leave nothing to train on.")
+    files, shares = spec.files, tuple(spec.shares.items())
     column, parts = spec.text[0], {}
     for split in SPLITS:
         file = files.get(split, files["train"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +10,13 @@ from pathlib import Path
 from fairtune.core.errors import DataError, one_of
 from fairtune.settings.file_task import FileTask
 from fairtune.settings.metrics import METRICS
+from fairtune.settings.values import LANGUAGE_MODEL
+from fairtune.tasks.problems import Problems, TaskError
 from fairtune.tasks.reading.files import file_identity
-from fairtune.tasks.reading.reader import has_column
-from fairtune.tasks.reading.rows import read_rows
-from fairtune.tasks.splits import (
-    by_hash,
-    labelled_rows,
-    make_split,
-    read_labels,
-    refuse_regression,
-)
+from fairtune.tasks.reading.reader import first_columns
+from fairtune.tasks.reading.rows import Rows, read_rows
+from fairtune.tasks.splits import by_hash, labelled_rows, make_split, read_labels, refuse_regression
+from fairtune.tasks.stores import file_texts
 from fairtune.tasks.task import SPLITS, Task, prepared
 
 
@@ -36,71 +34,87 @@ class SplitFile:
     name: str = ""
 
 
+def check_file_task(spec: FileTask) -> None:
+    """Refuse a task whose files cannot be used; of text for language models only the beginnings are looked at.
+
+    Raises:
+        TaskError: everything that is wrong.
+    """
+    if spec.kind != LANGUAGE_MODEL:
+        load_file_task(spec)
+        return
+    problems = Problems()
+    for split, file in spec.files.items():
+        with problems.about(split):
+            next(file_texts(file, spec.text[0], spec.encoding), None)
+    problems.refuse()
+
+
 def load_file_task(spec: FileTask) -> Task:
     """A task that classifies, from the files that it names.
 
     Raises:
-        DataError: what is wrong, where, and what to do.
+        TaskError: everything that is wrong.
     """
-    files = {split: SplitFile(Path(file)) for split in SPLITS if (file := getattr(spec, split)) is not None}
-    return load_split_files(spec, files)
+    return load_split_files(spec, {split: SplitFile(file) for split, file in spec.files.items()})
 
 
 def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
     """A task that classifies, from these files, whatever names the task has for them."""
-    files = {split: one.file for split, one in given.items()}
-    shares = {split: getattr(spec.holdout, split) for split in ("validation", "test") if split not in files}
-    if sum(shares.values()) >= 1:
-        raise DataError("task: holdout: the validation and test shares leave nothing to train on.")
+    problems, held = Problems(), {}
+    for split, one in given.items():
+        with problems.about(split):
+            held[split] = [one.name or one.file.name, file_identity(one.file)]
+    if not problems.found:
+        return prepared([spec.identity, held], lambda aside: _read(spec, given, aside))
+    with tempfile.TemporaryDirectory() as aside, problems.about("train"):
+        _read_rows(spec, {split: given[split] for split in held}, Path(aside))
+    raise TaskError(problems.found)
 
-    def make(aside: Path) -> Task:
-        kinds = with_kinds(spec, files)
-        read = {
-            split: read_rows(
-                one.file,
-                spec.text,
-                spec.label,
-                aside / f"{split}.rows",
-                spec.kinds if split in kinds else None,
-                one.called,
-                encoding=spec.encoding,
-            )
-            for split, one in given.items()
-        }
-        notes = []
-        rows = {}
-        for split, found in read.items():
-            rows[split], note = labelled_rows(found, spec.label, spec.labels, spec.unlabelled == "skip")
+
+def _read(spec: FileTask, given: Mapping[str, SplitFile], aside: Path) -> Task:
+    rows, notes = _read_rows(spec, given, aside)
+    parts = rows | by_hash(rows["train"], spec.text, spec.shares)
+    names, numbers = read_labels(parts, spec.label, spec.labels)
+    if not (metric := METRICS[spec.metric]).fits(len(names)):
+        wrong = f"{spec.metric} is for {metric.classes} and this task has {len(names)}; use {metric.instead}."
+        raise TaskError([("metric", wrong)])
+    splits = {name: make_split(parts[name], spec.text, spec.label, numbers, name, aside) for name in SPLITS}
+    source = one_of(one.name or one.file.name for one in given.values())
+    return Task(spec.name, spec.metric, names, splits, f"files {source}", notes=notes)
+
+
+def _read_rows(spec: FileTask, given: Mapping[str, SplitFile], aside: Path) -> tuple[dict[str, Rows], tuple[str, ...]]:
+    """The rows of each file that have a label, and what to tell of the others."""
+    problems, found, notes = Problems(), {}, []
+    kinds: list[str] = []
+    with problems.about("kinds"):
+        kinds = _with_kinds(spec, given)
+    for split, one in given.items():
+        with problems.about(split):
+            kind = spec.kinds if split in kinds else None
+            rows = read_rows(one.file, spec.text, spec.label, aside / f"{split}.rows", kind, one.called, spec.encoding)
+            for text in spec.text:
+                with problems.about(split):
+                    rows.refuse_missing(text, "text")
+            found[split], note = labelled_rows(rows, spec.label, spec.labels, spec.unlabelled == "skip")
             notes += [note] if note else []
-        if spec.labels is None:
-            refuse_regression(rows["train"], spec.label)
-        held_out = by_hash(rows.pop("train"), spec.text, shares)
-        parts = {"train": held_out.pop("train"), **rows, **held_out}
-        names, numbers = read_labels(parts, spec.label, spec.labels)
-        if not (metric := METRICS[spec.metric]).fits(len(names)):
-            raise DataError(
-                f"task: metric {spec.metric} is for {metric.classes} and this task has {len(names)}; use {metric.instead}."
-            )
-        splits = {name: make_split(parts[name], spec.text, spec.label, numbers, name, aside) for name in SPLITS}
-        source = one_of(one.name or one.file.name for one in given.values())
-        return Task(spec.name, spec.metric, names, splits, f"files {source}", notes=tuple(notes))
-
-    return prepared(
-        [spec.identity, {split: [one.name or one.file.name, file_identity(one.file)] for split, one in given.items()}],
-        make,
-    )
+            if split == "train" and spec.labels is None:
+                refuse_regression(found[split], spec.label)
+    problems.refuse()
+    return found, tuple(notes)
 
 
-def with_kinds(spec: FileTask, files: Mapping[str, Path]) -> list[str]:
+def _with_kinds(spec: FileTask, given: Mapping[str, SplitFile]) -> list[str]:
     """The files that say of what kind their examples are; made-up examples may and real ones not, so one is enough."""
     if spec.kinds is None:
         return []
-    found = [split for split, file in files.items() if has_column(file, spec.kinds, spec.encoding)]
-    held_out = [split for split in ("validation", "test") if split not in files]
-    if not any(split in found for split in ("validation", "test")) and not ("train" in found and held_out):
-        asked = [file.name for split, file in files.items() if split != "train" or held_out]
+    found = [split for split, one in given.items() if spec.kinds in first_columns(one.file, spec.encoding)]
+    reported = {split if split in given else "train" for split in ("validation", "test")}
+    if not reported & set(found):
+        asked = one_of(one.file.name for split, one in given.items() if split in reported)
         raise DataError(
-            f"task: kinds: no column '{spec.kinds}' in {one_of(asked)}; at least one file that validation or test comes from must "
-            "have it. Name another column, or leave `kinds` out."
+            f"no column '{spec.kinds}' in {asked}; at least one file that validation or test comes from must have it. Name "
+            "another column, or leave `kinds` out."
         )
     return found

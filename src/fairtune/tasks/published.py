@@ -38,18 +38,14 @@ def _parts(task: Definition, store: Store) -> dict[str, Any]:
 
 
 def _read(task: Definition, store: Store, aside: Path) -> Task:
-    parts = {
-        role: store.read(data, split, task.text, task.label, aside) for role, (data, split) in task.places().items()
-    }
+    parts = {role: store.read(data, split, aside) for role, (data, split) in task.places().items()}
     notes = _about_rows(task, parts)
     halved = _unlabelled(task, parts) or task.test is None
     if halved:
         parts.pop("test", None)
     parts |= by_hash(parts["train"], task.text, task.shares)
     _, numbers = read_labels(parts, task.label, [str(number) for number in range(len(task.labels))])
-    splits = {
-        name: make_split(rows, task.text, task.label, numbers, name, aside, blank=True) for name, rows in parts.items()
-    }
+    splits = {name: make_split(rows, task.text, task.label, numbers, name, aside) for name, rows in parts.items()}
     if halved:
         splits["validation"], splits["test"] = fixed_halves(splits["validation"])
     reported = f"halves of the {task.validation} split" if halved else f"{task.test} split"

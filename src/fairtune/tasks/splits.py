@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,15 @@ import numpy.typing as npt
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.numbers import plural
 from fairtune.settings.few_labels import Examples, FewLabels
-from fairtune.tasks.reading.labels import NO_LABEL, SHOWN, merged_names, other_spellings, refuse_scores, without_label
+from fairtune.tasks.problems import Problem, Problems, TaskError
+from fairtune.tasks.reading.labels import (
+    NO_LABEL,
+    merged_names,
+    other_spellings,
+    refuse_scores,
+    some_rows,
+    without_label,
+)
 from fairtune.tasks.reading.rows import KIND, NUMBER, Rows, open_table, write_batches
 from fairtune.tasks.task import TEXT_COLUMNS, Split
 from fairtune.tasks.text_hashes import PAIR_SEPARATOR, exact_and_normal, place_hashes, unit_hash, unit_hashes
@@ -61,76 +68,11 @@ def labelled_rows(rows: Rows, column: str, given: Sequence[str] | None, skip: bo
         raise DataError(
             f"{rows.where}: column '{column}' has no label in any of {len(rows):,} rows; is it the right one?"
         )
-    places = one_of(numbers[:SHOWN]) + (" ..." if len(numbers) > SHOWN else "")
     name = rows.where.name if isinstance(rows.where, Path) else rows.where
-    note = f"{len(numbers):,} of {len(rows):,} rows of {name} have no label and were left out (rows {places})"
+    note = (
+        f"{len(numbers):,} of {len(rows):,} rows of {name} have no label and were left out (rows {some_rows(numbers)})"
+    )
     return rows.take(np.flatnonzero(~without)), note
-
-
-@dataclass(frozen=True)
-class FoundLabels:
-    """The labels of some splits.
-
-    Args:
-        names: in order of their class number.
-        spellings: other spellings of them, each with its name.
-        counts: how often each name, or whatever else stands there, occurs in each split.
-    """
-
-    names: tuple[str, ...]
-    spellings: dict[str, str]
-    counts: dict[str, Counter[str]]
-
-
-def count_labels(parts: Mapping[str, Rows], column: str, given: Sequence[str] | None) -> FoundLabels:
-    """The labels of all splits, those of the training split being the names unless they are given.
-
-    Raises:
-        DataError: rows without a label, labels of several types, or more of them than there can be classes.
-    """
-    written = {split: _count_labels(rows, column, mixed=given is not None) for split, rows in parts.items()}
-    names = tuple(given) if given else _sorted(merged_names(list(written["train"])))
-    spellings = other_spellings({label for counts in written.values() for label in counts}, names)
-    counts: dict[str, Counter[str]] = {split: Counter() for split in written}
-    for split, found in written.items():
-        for label, count in found.items():
-            counts[split][spellings.get(label, label)] += count
-    return FoundLabels(names, spellings, counts)
-
-
-def label_problems(
-    parts: Mapping[str, Rows], column: str, given: Sequence[str] | None, found: FoundLabels
-) -> Iterator[tuple[str, str]]:
-    """What is wrong with labels, each with its split."""
-    names, more = found.names, len(found.names) - LABELS_SHOWN
-    known = one_of(names[:LABELS_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-    advice = " A class that hardly occurs cannot be learned: add rows of it, merge it with another, or remove it."
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        yield "labels", f"task: labels: {one_of(twice)} is given twice; each label is one class."
-    for split, counts in found.counts.items():
-        for label, count in counts.items():
-            times = "once" if count == 1 else f"{count:,} times"
-            if label not in names:
-                yield (
-                    split,
-                    f"{parts[split].where}: label '{label}' occurs {times} in the {split} split but not among the labels "
-                    f"{'given' if given else 'of the training split'}: {known}.{nearest(label, names)}{'' if given else advice}",
-                )
-            elif label not in found.counts["train"]:
-                yield (
-                    split,
-                    f"{parts[split].where}: label '{label}' is seen only in the {split} split ({times}); a model cannot learn it. "
-                    "Add training examples or remove these rows.",
-                )
-    unused = [name for name in names if name not in found.counts["train"]]
-    if unused:
-        yield "train", f"{parts['train'].where}: no training example has the label {one_of(unused)}."
-    if len(names) < 2:
-        yield (
-            "train",
-            f"{parts['train'].where}: column '{column}' has one class only ('{names[0]}'); two or more are needed.",
-        )
 
 
 def read_labels(
@@ -138,14 +80,64 @@ def read_labels(
 ) -> tuple[tuple[str, ...], dict[str, int]]:
     """The label names in order of their class number, and the number of each in every spelling.
 
+    Args:
+        given: the names; else they are the labels of the training split.
+
     Raises:
-        DataError: the first thing that is wrong with them.
+        TaskError: rows without a label, labels of several types, or too many, too few or other ones in a split.
     """
-    found = count_labels(parts, column, given)
-    for _, message in label_problems(parts, column, given, found):
-        raise DataError(message)
-    numbers = {name: number for number, name in enumerate(found.names)}
-    return found.names, {**numbers, **{other: numbers[name] for other, name in found.spellings.items()}}
+    problems, written = Problems(), {}
+    for split, rows in parts.items():
+        with problems.about(split):
+            written[split] = _count_labels(rows, column, mixed=given is not None)
+    problems.refuse()
+    names = tuple(given) if given else _sorted(merged_names(list(written["train"])))
+    spellings = other_spellings({label for counts in written.values() for label in counts}, names)
+    counts: dict[str, Counter[str]] = {split: Counter() for split in written}
+    for split, found in written.items():
+        for label, count in found.items():
+            counts[split][spellings.get(label, label)] += count
+    if wrong := list(_label_problems(parts, column, names, given is not None, counts)):
+        raise TaskError(wrong)
+    numbers = {name: number for number, name in enumerate(names)}
+    return names, {**numbers, **{other: numbers[name] for other, name in spellings.items()}}
+
+
+def _label_problems(
+    parts: Mapping[str, Rows], column: str, names: Sequence[str], given: bool, counts: Mapping[str, Counter[str]]
+) -> Iterator[Problem]:
+    """What is wrong with labels, each with its split.
+
+    Args:
+        given: whether the study lists the names.
+        counts: how often each label occurs in each split.
+    """
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        yield "labels", f"{one_of(twice)} is given twice; each label is one class."
+    known = f"those {'given' if given else 'of the training split'}: {one_of(names, LABELS_SHOWN)}"
+    advice = "" if given else " Add training examples, merge it with another class, or remove these rows."
+    for split, found in counts.items():
+        where = parts[split].where
+        if others := {label: count for label, count in found.items() if label not in names}:
+            hint = nearest(next(iter(others)), names)
+            yield split, f"{where}: {_listed(others)} in the {split} split, but not among {known}.{hint}{advice}"
+        if unseen := {label: found[label] for label in names if label in found and label not in counts["train"]}:
+            yield (
+                split,
+                f"{where}: {_listed(unseen)} in the {split} split only; a model cannot learn that. Add training examples or "
+                "remove these rows.",
+            )
+    where = parts["train"].where
+    if unused := [name for name in names if name not in counts["train"]]:
+        yield "train", f"{where}: no training example has the label {one_of(unused, LABELS_SHOWN)}."
+    if len(names) < 2:
+        yield "train", f"{where}: column '{column}' has one class only ('{names[0]}'); two or more are needed."
+
+
+def _listed(labels: Mapping[str, int]) -> str:
+    """Labels with how often each occurs."""
+    return "label " + one_of((f"'{name}' ({plural(count, 'row')})" for name, count in labels.items()), LABELS_SHOWN)
 
 
 def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
@@ -194,14 +186,12 @@ def make_split(
     numbers: Mapping[str, int],
     name: str,
     aside: Path,
-    blank: bool = False,
 ) -> Split:
     """Checked examples of one split.
 
     Args:
         numbers: the class number of each label.
         aside: a folder in which the split is written, to be mapped from there.
-        blank: whether a text may be empty, as some of published data are.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -225,9 +215,6 @@ def make_split(
         }
         return pa.record_batch(fields)
 
-    for column in text:
-        if not blank:
-            rows.refuse_missing(column, "text")
     kinds = KIND in rows.table.column_names
     columns = [*text, label, NUMBER, *([KIND] if kinds else [])]
     file = aside / f"{name}.arrow"

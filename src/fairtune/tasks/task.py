@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from fairtune.core.cache import cache_folder, cached, key_of
 from fairtune.core.files import write_json
+from fairtune.settings.file_task import SPLITS as SPLITS
 from fairtune.tasks.reading.rows import BATCH, open_table, write_batches
 from fairtune.tasks.text_hashes import PAIR_SEPARATOR, Hashes, exact_and_normal
 
@@ -26,7 +27,6 @@ Labels = npt.NDArray[np.int64]
 Texts = tuple[str, ...]
 """One text, or the two of a pair."""
 TEXT_COLUMNS = ("text", "pair")
-SPLITS = ("train", "validation", "test")
 AREA, VERSION = "tasks", 4
 """In the cache; the version is raised whenever the same files would give other splits."""
 FACTS = ("name", "metric", "labels", "source", "notes")

@@ -13,8 +13,8 @@ import numpy.typing as npt
 Hashes = npt.NDArray[np.uint64]
 PAIR_SEPARATOR = "\2"
 """Stands between the two texts of a pair."""
-_not_between_digits = re.compile(r"(?<!\d) | (?!\d)")
-_digits_apart = re.compile(rb"[0-9][^0-9A-Za-z]+[0-9]")
+_digits_apart, _not_between_digits = re.compile(r"\d \d"), re.compile(r"(?<!\d) | (?!\d)")
+_ascii_digits_apart = re.compile(rb"[0-9][^0-9A-Za-z]+[0-9]")
 _lower = bytes(range(256)).lower()
 _no_words = bytes(code for code in range(128) if not chr(code).isalnum())
 
@@ -54,8 +54,9 @@ def normal_form(text: str) -> str:
 
     `don't` and a tokenizer's `do n't` are the same, and so are `3-2` and `3:2`; but 32 is not, so digits stay apart.
     """
-    words = unicodedata.normalize("NFKC", text).casefold().translate(_words).split()
-    return _not_between_digits.sub("", " ".join(words)) or text.strip()
+    words = " ".join(unicodedata.normalize("NFKC", text).casefold().translate(_words).split())
+    joined = _not_between_digits.sub("", words) if _digits_apart.search(words) else words.replace(" ", "")
+    return joined or text.strip()
 
 
 def exact_and_normal(columns: Sequence[Iterable[str]]) -> tuple[Hashes, Hashes]:
@@ -70,7 +71,7 @@ def exact_and_normal(columns: Sequence[Iterable[str]]) -> tuple[Hashes, Hashes]:
 
 def _normal_bytes(encoded: bytes) -> bytes:
     """The normal form, for which plain ASCII needs no table."""
-    plain = encoded.isascii() and not _digits_apart.search(encoded)
+    plain = encoded.isascii() and not _ascii_digits_apart.search(encoded)
     form = encoded.translate(_lower, _no_words) if plain else b""
     return form or normal_form(encoded.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
 

@@ -11,22 +11,15 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 COLUMNS_SHOWN, COLUMN_SHOWN, COLUMNS_COMPARED = 50, 60, 1000
 
 
-class NoColumnError(DataError):
-    """A file lacks a column: from its first row on, or in a later one only."""
-
-    from_start = True
-
-
-def check_columns(where: object, found: Sequence[str], wanted: Sequence[str], from_start: bool = True) -> None:
-    """Refuse data that lacks a column."""
-    for column in wanted:
-        if column not in found:
-            names = one_of(name[:COLUMN_SHOWN] for name in found[:COLUMNS_SHOWN])
-            more = f" and {len(found) - COLUMNS_SHOWN:,} more" if len(found) > COLUMNS_SHOWN else ""
-            hint = nearest(column, found[:COLUMNS_COMPARED]) or _separator_hint(found)
-            error = NoColumnError(f"{where}: no column '{column}'; columns: {names}{more}.{hint}")
-            error.from_start = from_start
-            raise error
+def check_columns(where: object, found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse data that lacks columns."""
+    there = set(found)
+    if lacking := [column for column in wanted if column not in there]:
+        names = one_of((name[:COLUMN_SHOWN] for name in found), COLUMNS_SHOWN)
+        hints = dict.fromkeys(nearest(column, found[:COLUMNS_COMPARED]) for column in lacking)
+        hint = _separator_hint(found) or "".join(hints)
+        asked = one_of(f"'{column}'" for column in lacking)
+        raise DataError(f"{where}: no column {asked}; columns: {names}.{hint}")
 
 
 def choose_columns(

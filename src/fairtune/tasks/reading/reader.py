@@ -19,7 +19,7 @@ from typing import Any, Literal
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
 from fairtune.settings.encodings import codec_of
-from fairtune.tasks.reading.columns import SEPARATORS, NoColumnError, check_columns, choose_columns
+from fairtune.tasks.reading.columns import SEPARATORS, check_columns, choose_columns
 from fairtune.tasks.reading.files import (
     BLOCK,
     DELIMITERS,
@@ -274,7 +274,7 @@ class RowReader:
 
     def _json_rows(self) -> Iterator[Part]:
         """Each mapping with its line's number; blank lines are left out."""
-        wanted, from_start = set(self._columns or ()), True
+        wanted = set(self._columns or ())
         for first, lines in self._lines():
             filled = [(number, line) for number, line in enumerate(lines, first) if not line.isspace()]
             rows = _json_block([line for _, line in filled])
@@ -284,15 +284,13 @@ class RowReader:
                     for number, line in filled:
                         row = _json_row(self.where, number, line)
                         if not row.keys() >= wanted:
-                            check_columns(f"{self.where}: line {number}", list(row), self._columns or (), from_start)
-                        from_start = False
+                            check_columns(f"{self.where}: line {number}", list(row), self._columns or ())
                         rows.append(row)
                 except DataError:
                     if rows:  # what comes before it is sound
                         yield [number for number, _ in filled[: len(rows)]], rows
                     raise
             if rows:
-                from_start = False
                 yield [number for number, _ in filled], rows
 
     def _plain_lines(self) -> Iterator[Part]:
@@ -378,16 +376,7 @@ def shard_batches(
         done += last
 
 
-def has_column(path: Path, column: str, encoding: str | None = None) -> bool:
-    """Whether the first row of a file or a folder of shards has a column.
-
-    Raises:
-        DataError: it cannot be read, or a later row lacks the column that the first one has.
-    """
-    try:
-        next(shard_batches(path, [column], encoding=encoding), None)
-    except NoColumnError as error:
-        if error.from_start:
-            return False
-        raise
-    return True
+def first_columns(path: Path, encoding: str | None = None) -> Sequence[str]:
+    """The columns that the first row of a file or a folder of shards has."""
+    found = next(shard_batches(path, encoding=encoding))
+    return list(found.rows[0]) if found.table is None else found.columns

@@ -15,7 +15,7 @@ from pathlib import Path
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import write_atomically
 from fairtune.tasks.reading.files import format_of, suffix_of
-from fairtune.tasks.reading.reader import PLAIN_COLUMN, RowReader
+from fairtune.tasks.reading.reader import PLAIN_COLUMN, RowReader, checked_texts
 from fairtune.tasks.titles.made_titles import MadeTitle
 
 BIBTEX, TABLES = ("bib", "bibtex"), ("csv", "tsv", "jsonl", "parquet")
@@ -47,18 +47,10 @@ def read_titles(files: Sequence[Path], column: str = "title", encoding: str | No
 
 def _read(file: Path, column: str, encoding: str | None) -> Iterable[str | None]:
     kind = format_of(file, (*BIBTEX, *TABLES, "txt"))
-    if kind in TABLES:
-        return _column(RowReader(str(file), columns=[column], encoding=encoding), column)
-    lines = _column(RowReader(str(file), "txt", columns=[PLAIN_COLUMN], encoding=encoding), PLAIN_COLUMN)
-    return lines if kind == "txt" else bibtex_fields("\n".join(map(str, lines)), column, str(file))
-
-
-def _column(rows: RowReader, column: str) -> Iterator[str | None]:
-    for some in rows:
-        for number, value in zip(some.numbers, some.values(column), strict=True):
-            if not isinstance(value, str | None):
-                raise DataError(f"{rows.where}: row {number}: column '{column}' holds {str(value)[:60]}, not a title.")
-            yield value
+    name = column if kind in TABLES else PLAIN_COLUMN
+    rows = RowReader(str(file), None if kind in TABLES else "txt", columns=[name], encoding=encoding)
+    found = (text for some in rows for text in checked_texts(rows.where, name, some.values(name), some.numbers))
+    return bibtex_fields("\n".join(map(str, found)), column, str(file)) if kind in BIBTEX else found
 
 
 def bibtex_fields(text: str, field: str, where: str) -> Iterator[str]:

@@ -55,18 +55,13 @@ def make_titles(
     share, titles = weigh(weights or {}), usable_titles(correct)
     used = (1 + sum(weight * _titles_used(kind) for kind, weight in share.items()) / sum(share.values())) / 2 / SPARE
     most = max(0, int((len(titles) - 1) / used) // 2 * 2)
-    if most < FEWEST:
+    rows = min(ROWS, most) if rows is None else rows
+    if rows % 2 or not FEWEST <= rows <= most:
         raise DataError(
-            f"make-titles: {len(titles)} usable titles are too few; at least {int(FEWEST * used) + 2} are needed."
+            f"make-titles: {rows} rows; {len(titles)} usable titles allow {most}, since each serves once only, and rows are an "
+            f"even number from {FEWEST}. Ask for another number of rows, or give more titles."
         )
-    if rows is not None and (rows < FEWEST or rows % 2):
-        raise DataError(f"make-titles: {rows} rows; allowed: an even number from {FEWEST}, half of them correct.")
-    if rows is not None and rows > most:
-        raise DataError(
-            f"make-titles: {len(titles)} usable titles allow {most} rows and {rows} were asked for; a title serves once only. "
-            f"Ask for fewer rows, or give more titles."
-        )
-    return _made(titles, rows or min(ROWS, most), share, random.Random(f"make-titles {seed}"))
+    return _made(titles, rows, share, random.Random(f"make-titles {seed}"))
 
 
 def _titles_used(kind: str) -> int:
