@@ -94,8 +94,7 @@ def _looked_at(data: Path, text: Sequence[str], label: str | None, encoding: str
                 f"{data} is a task by name, whose columns are known; leave out --text, --label and --encoding."
             )
         return task_starter(load_task(str(data)))
-    from fairtune.tasks.column_choice import choose_task_columns, require_classes, require_header
-    from fairtune.tasks.reading.file_facts import describe_file
+    from fairtune.tasks.column_choice import choose_task_columns, describe_file, require_classes, require_header
 
     facts = describe_file(data, encoding)
     if facts.format == "txt":

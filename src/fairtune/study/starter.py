@@ -17,8 +17,7 @@ from fairtune.core.printable import printable
 from fairtune.settings.values import LONGEST_NAME
 
 if TYPE_CHECKING:
-    from fairtune.tasks.column_choice import ColumnChoice
-    from fairtune.tasks.reading.file_facts import FileFacts
+    from fairtune.tasks.column_choice import ColumnChoice, FileFacts
     from fairtune.tasks.task import Task
 
 SCHEMA_FILE = "fairtune-study.schema.json"
@@ -150,7 +149,7 @@ def file_starter(
         out: the study file, where its paths start.
     """
     texts, shown = list(map(_word, columns.text)), _classes_text(classes)
-    unlabelled = facts.columns[columns.label].missing
+    unlabelled = facts.rows - facts.columns[columns.label].filled
     mean_length = sum(facts.columns[name].mean_length for name in columns.text)
     relative = Path(os.path.relpath(file.resolve(), out.parent.resolve())).as_posix()
     task = [

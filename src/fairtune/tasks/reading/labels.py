@@ -85,15 +85,11 @@ def refuse_scores(where: object, column: str, counts: Mapping[str, int]) -> None
         return
     fraction = next((label for label in counts if not float(label).is_integer()), None)
     if fraction or 2 * len(counts) > sum(counts.values()):
-        raise regression_error(where, column, f"{len(counts):,}", fraction or next(iter(counts)))
-
-
-def regression_error(where: object, column: str, different: str, example: str) -> DataError:
-    """That a column holds numbers to be predicted as such."""
-    return DataError(
-        f"{where}: column '{column}' looks like a regression target: {different} different numbers, such as {example}. fairtune "
-        "trains classifiers and no regressions yet; name a column with classes, or sort the numbers into a few of them."
-    )
+        raise DataError(
+            f"{where}: column '{column}' looks like a regression target: {len(counts):,} different numbers, such as "
+            f"{fraction or next(iter(counts))}. fairtune trains classifiers and no regressions yet; name a column with classes, "
+            "or sort the numbers into a few of them."
+        )
 
 
 def is_number(text: str) -> bool:
