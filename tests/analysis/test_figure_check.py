@@ -10,9 +10,9 @@ import pytest
 from fairtune.analysis import figure_luck as luck
 from fairtune.analysis.figure_check import CANNOT_TELL, DEPENDS, MORE_THAN_LUCK, check_figures
 from fairtune.analysis.figure_sentences import check_record, sections, title_sentence, verdict_sentence
+from fairtune.analysis.reported_splits import reported_split, reported_tasks
 from fairtune.core.errors import FairtuneError
 from fairtune.settings.bands import known_seed_sd
-from fairtune.settings.reported_splits import reported_split, reported_tasks
 from fairtune.tasks.definitions import CATALOGUE
 
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from fairtune.analysis.scales import relative, scale_of
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import relative, scale_of
 
 
 @pytest.mark.parametrize(

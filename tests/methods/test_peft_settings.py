@@ -76,7 +76,7 @@ def test_a_name_alone_is_lora_and_dora_is_lora_with_its_switch() -> None:
         ({"r": "8"}, ".r", "found '8'; allowed: a whole number. Lora attention dimension"),
         ({"lora_dropout": float("nan")}, ".lora_dropout", "allowed: a number"),
         ({"bias": "lora_onyl"}, ".bias", "allowed: none, all or lora_only. Did you mean 'lora_only'?"),
-        ({"target_modules": [1]}, ".target_modules", "a list of texts"),
+        ({"target_modules": [1]}, ".target_modules", "each a text"),
         ({"init_lora_weights": "pissa_niter_99999999"}, ".init_lora_weights", "found 'pissa_niter_99999999'"),
         ({"layers_pattern": "layer"}, ".layers_pattern", "the PEFT library refuses this: When `layers_pattern` is"),
         ({"task_type": "SEQ"}, "", "the PEFT library refuses this: Invalid task type: 'SEQ'"),

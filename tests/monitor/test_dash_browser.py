@@ -25,13 +25,13 @@ from tests.report.made_ledger import STUDY, ArmSpec, make_study
 from tests.undrawn import UNDRAWN
 from tests.warm import WarmPopen, started_by
 
+from fairtune.analysis.scales import scale_of
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.worker_signs import WorkerSign, write_sign
 from fairtune.monitor import judgement
 from fairtune.monitor.dash import app, feed
 from fairtune.monitor.dash.pages import make_formats
 from fairtune.monitor.study_builder import StudyBuilder
-from fairtune.settings.scales import scale_of
 from fairtune.testing.runs import toy_source
 
 pytestmark = needs_browser

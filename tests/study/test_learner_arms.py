@@ -112,7 +112,7 @@ def test_learners_are_no_difference_no_control_and_have_none(toy: Any) -> None:
     assert {difference.arm for difference in plan.differences} == {"fast"}
     assert plan.controls == dict.fromkeys(arms)
     assert plan.primaries == {"baseline": None, "fast": "baseline", "tfidf": "baseline", "linear-probe": "baseline"}
-    assert not {"same-runs", "unequal-steps"} & {caution.code for caution in plan.cautions}
+    assert "unequal-steps" not in {caution.code for caution in plan.cautions}
     controlled = toy(arms, controls=True, aa=True)
     assert set(controlled.study.arms) - set(arms) == {"baseline-lr-1e-3", "baseline-again"}
     assert controlled.trained == [arm for arm in controlled.study.arms if arm not in ("tfidf", "linear-probe")]

@@ -250,7 +250,7 @@ def test_an_arm_called_like_a_method_must_list_it(name: str) -> None:
         (["baseline", "3"], "arms[1]", 6, "found 3; allowed: baseline, "),
         (["baseline", "null"], "arms[1]", 6, "found None"),
         (["baseline", "oelm-freeze: {lr: 1e-4}"], "arms[1]", 6, "written `NAME: {lr: 1e-4}`, in a mapping"),
-        (["baseline", "baseline"], "arms", 4, "a mapping, or a list of different entries, each baseline, "),
+        (["baseline", "baseline"], "arms", 4, "a mapping, or a list of different entries (each baseline, "),
     ],
 )
 def test_a_list_that_holds_anything_else_is_refused(

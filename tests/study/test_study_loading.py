@@ -158,7 +158,7 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
             [
                 "found 'some'",
                 "allowed: a range such as 0-3, ",
-                "or a list of at most 1,000 entries, each a whole number",
+                "or a list of at most 1,000 entries (each a whole number",
             ],
         ),
         (
@@ -196,7 +196,7 @@ def test_a_wrong_value_is_reported_with_line_what_was_found_and_what_is_allowed(
         (HEAD, "arms", "is missing"),
         (HEAD + "arms: {}\n", "arms", "is empty"),
         (HEAD + "arms:\n", "arms", "a mapping"),
-        (HEAD + "arms: baseline\n", "arms", "a mapping, or a list of different entries, each baseline, "),
+        (HEAD + "arms: baseline\n", "arms", "a mapping, or a list of different entries (each baseline, "),
         (HEAD + "arms: {other: }\n", "compare.to", "no arm is called 'baseline'; arms: other"),
         (BASE.replace("task: movie-reviews", "task: 7"), "task", "a name, or a mapping"),
         (BASE.replace("task: movie-reviews", "task: {text: t}"), "task.train", "is missing"),

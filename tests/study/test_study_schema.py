@@ -82,6 +82,21 @@ CASES: list[tuple[dict[str, Any], bool]] = [
     ({"arms": {"x": {"preset": "oelm-freze"}}}, False),
     ({"arms": {"x": {"preset": "oelm-freeze", "methods": []}}}, False),
     ({"compare": {"margin": "1.5%"}}, True),
+    ({"execution": {"ray": None, "slurm": None}}, True),
+    ({"execution": {"ray": 3}}, False),
+    ({"task": {"train": "a.csv", "labels": [0, 1.5, "x", True]}}, True),
+    ({"task": {"train": "a.csv", "labels": [None, "x"]}}, False),
+    ({"task": {"train": "a.csv", "labels": [1]}}, False),
+    (
+        {
+            "arms": {"baseline": {}, "x": {"methods": ["focal"]}},
+            "tune": {"space": {"lr": [1e-5, 1e-4], "focal": {"gamma": {"low": 1, "high": 3}}}},
+        },
+        True,
+    ),
+    ({"tune": {"space": {"focal": {"gamma": 3}}}}, False),
+    ({"tune": {"space": {"focal": {}}}}, False),
+    ({"tune": {"space": {}}}, False),
     ({"compare": {"margin": "x"}}, False),
 ]
 

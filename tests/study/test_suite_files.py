@@ -148,11 +148,11 @@ def test_a_suite_of_files_names_its_tasks(folder: Path) -> None:
             "suite: x\nstudies: [{file: a.yaml, set: {train.epoch: 1}}]\n",
             ["s.yaml:2: train.epoch: unknown key", "Did you mean 'epochs'?"],
         ),
-        ("suite: x\nstudies: [a.yaml]\ntasks: [sst2]\n", ["s.yaml:3: tasks: `studies` lists whole studies"]),
-        (f"suite: x\ntasks: [sst2, sst2]\nmodel: minilm\n{ARMS}\n", ["s.yaml:2: tasks[1]: 'sst2' is tasks[0] already"]),
+        ("suite: x\nstudies: [a.yaml]\ntasks: [sst2]\n", ["s.yaml:2: studies: lists whole studies"]),
+        (f"suite: x\ntasks: [sst2, sst2]\nmodel: minilm\n{ARMS}\n", ["s.yaml:2: tasks[1]: the study 'x-sst2' is tasks[0] already"]),
         (
             f"suite: x\ntasks: [sst2]\nmodels: [{{model: {{preset: gpt-mini}}}}]\n{ARMS}\n",
-            ["models[0]: needs a `name`"],
+            ["s.yaml:3: models[0].name: is needed"],
         ),
         (
             "suite: x\ntasks: [sst2, mrpc]\nmodel: minilm\narms: {mine: {methods: [fgm]}}\n",
@@ -160,7 +160,7 @@ def test_a_suite_of_files_names_its_tasks(folder: Path) -> None:
         ),
         (
             f"suite: x\ntasks: [sst2, mrpc]\nmodel: minilm\nprofile: z\n{ARMS}\n",
-            ["s.yaml:4: profile: there is no study file to read with it"],
+            ["s.yaml:4: profile: unknown key"],
         ),
         (
             f"suite: x\ntasks: [sst2, mrpc]\nmodel: minilm\ntrian: {{}}\n{ARMS}\n",

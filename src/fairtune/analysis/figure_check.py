@@ -11,10 +11,10 @@ from scipy import special
 
 from fairtune.analysis import figure_luck as luck
 from fairtune.analysis.printed_figures import Granularity, PrintedFigure, find_counts, read_figures
+from fairtune.analysis.reported_splits import ReportedSplit, reported_split, reported_tasks
 from fairtune.core.errors import FairtuneError, nearest, one_of
 from fairtune.settings.bands import known_seed_sd
 from fairtune.settings.metrics import METRICS, metrics_of_kind
-from fairtune.settings.reported_splits import ReportedSplit, reported_split, reported_tasks
 from fairtune.settings.values import MOST_SEEDS, MOST_STEPS
 
 ACCURACY = "accuracy"

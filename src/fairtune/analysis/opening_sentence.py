@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from fairtune.analysis.arm_pairs import BOTH, PRIMARY, SETTINGS, Comparison
+from fairtune.analysis.scales import relative
 from fairtune.analysis.sentences import Frame, interval_text
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN, WORSE
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence, listed, plural
 from fairtune.core.printable import capital
-from fairtune.settings.scales import relative
 
 ORDER = (NOT_INFERIOR, EQUIVALENT, NOT_SEPARABLE, WORSE, INFERIOR, NOT_SHOWN, NONE)
 """The words after `better`, which comes first."""

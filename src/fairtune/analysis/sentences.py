@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 
 from fairtune.analysis.arm_pairs import COPY, SETTINGS, SIMPLE, Comparison
+from fairtune.analysis.scales import Scale, relative, scale_of
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN, WORSE
 from fairtune.core.numbers import MINUS, confidence, low_to_high, p_equals, plural
 from fairtune.core.printable import capital
-from fairtune.settings.scales import Scale, relative, scale_of
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from fairtune.analysis.arm_pairs import SIMPLE, Comparison
+from fairtune.analysis.scales import relative, scale_of
 from fairtune.analysis.study_facts import StudyFacts
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import listed, low_to_high
 from fairtune.settings.learners import MAJORITY, Learner
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import relative, scale_of
 
 BEATEN = (WORSE, INFERIOR)
 """Verdicts on a simple baseline by which the reference is shown to be better."""

@@ -20,6 +20,7 @@ from fairtune.analysis.hardware import Places
 from fairtune.analysis.ledger_runs import LedgerRun, disagreeing_metrics
 from fairtune.analysis.registration import TITLES, StudyRegistration, day
 from fairtune.analysis.run_conditions import list_texts
+from fairtune.analysis.scales import scale_of
 from fairtune.analysis.simple_baselines import ComparedResults, find_unbeaten
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.tuned_arms import StudyTuning, tuning_cautions
@@ -29,7 +30,6 @@ from fairtune.ledger.predictions import Predictions
 from fairtune.settings.bands import find_band
 from fairtune.settings.few_labels import examples_used
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import scale_of
 
 CLOSE = 1e-6
 """How near to a whole number of examples an accuracy must be."""

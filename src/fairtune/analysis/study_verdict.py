@@ -14,6 +14,7 @@ from fairtune.analysis.decision_lines import VALIDATION, line_metric
 from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.opening_sentence import opening_sentence
 from fairtune.analysis.registration import StudyRegistration, day
+from fairtune.analysis.scales import scale_of
 from fairtune.analysis.sentences import (
     Frame,
     about_text,
@@ -31,7 +32,6 @@ from fairtune.analysis.tuned_arms import StudyTuning
 from fairtune.core.cautions import Caution
 from fairtune.core.numbers import confidence, plural
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import scale_of
 
 REFERENCE = "reference"
 

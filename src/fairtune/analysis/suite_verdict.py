@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.analysis.arms_over_tasks import FAVOURABLE, ArmOverTasks, judge_arms
+from fairtune.analysis.scales import scale_of
 from fairtune.analysis.suite_cells import FINISHED, ArmCell, PlannedStudy, StudyState, SuiteLedger
 from fairtune.analysis.suite_registration import SuiteRegistration, register_list
 from fairtune.analysis.task_means import FEWEST_TASKS
@@ -16,7 +17,6 @@ from fairtune.analysis.verdicts import NOT_SHOWN
 from fairtune.core.numbers import DASH, confidence, plural
 from fairtune.core.printable import capital
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import scale_of
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fairtune.analysis.looks import EXTENSION, MOST, nominal_level, overall_p
 from fairtune.analysis.power import SEEDS, Outlook, seeds_to_settle
 from fairtune.analysis.power_sentences import describe_outlook
+from fairtune.analysis.scales import scale_of
 from fairtune.analysis.statistics import PairedDifference, holm
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import scale_of
 
 BETTER, WORSE, INFERIOR = "better", "worse", "inferior"
 NOT_INFERIOR, EQUIVALENT = "not inferior", "equivalent"

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtune.analysis.resampling import Classified
+from fairtune.analysis.scales import scale_of
 from fairtune.classifier.evaluation import EDGES, SEED, confusion, overall
 from fairtune.classifier.inputs import read_texts
 from fairtune.classifier.labels import read_labels
@@ -27,7 +28,6 @@ from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.settings.learners import LEARNERS
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import scale_of
 from fairtune.settings.score_metrics import ScoredExamples
 from fairtune.tasks.splits import fixed_sample
 from fairtune.tasks.task import Labels, Split

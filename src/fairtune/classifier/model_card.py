@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from fairtune.analysis.scales import Scale, scale_of
 from fairtune.classifier.provenance import Provenance
 from fairtune.core.markdown import (
     code,
@@ -18,7 +19,6 @@ from fairtune.core.markdown import (
 from fairtune.core.numbers import DASH
 from fairtune.core.printable import capital, printable, printable_json
 from fairtune.settings.metrics import METRICS, title_of
-from fairtune.settings.scales import Scale, scale_of
 
 MOST_CLASSES = 50
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import Group
 from rich.table import Table
 
+from fairtune.analysis.scales import scale_of
 from fairtune.cli.command import (
     AsJson,
     Runs,
@@ -20,7 +21,6 @@ from fairtune.cli.command import (
 )
 from fairtune.ledger.scan import LedgerScan, RunRow
 from fairtune.ledger.studies import require_study, study_names
-from fairtune.settings.scales import scale_of
 
 if TYPE_CHECKING:
     from fairtune.execution.executors.slurm import RunInQueue

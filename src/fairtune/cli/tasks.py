@@ -52,32 +52,22 @@ def _show_all(chosen: Sequence[Description], short: bool) -> None:
     out.print(
         Text(_columns("task", "kind, classes", "train", "validation", "test", "metric"), style="bold"), soft_wrap=True
     )
-    shown = set()
+    families: dict[str, list[Description]] = {}
     for task in chosen:
-        called = family_of(task.name) if short else task.name
-        if called in shown:
-            continue
-        shown.add(called)
-        same = [other for other in chosen if family_of(other.name) == called] if short else [task]
+        families.setdefault(family_of(task.name) if short else task.name, []).append(task)
+    for called, (task, *others) in families.items():
         kind = f"{task.kind}, {len(task.labels)}" if task.labels else task.kind
-        numbers = [str(task.uses[role]) for role in ROLES]
-        line = Text(_columns(called, kind, *numbers, task.metric))
+        line = Text(_columns(called, kind, *(str(task.uses[role]) for role in ROLES), task.metric))
         line.stylize("cyan", 0, len(called))
         out.print(line, soft_wrap=True)
         out.print(Text(f"  {task.source}; licence: {task.licence}", style="dim"), soft_wrap=True)
-        if missing := _missing(same):
-            out.print(Text(f"  missing: {missing}", style="yellow"), soft_wrap=True)
+        if missing := [one.missing for one in (task, *others) if one.missing]:
+            more = f" (and likewise for {len(missing) - 1} other languages)" if missing[1:] else ""
+            out.print(Text(f"  missing: {missing[0]}{more}", style="yellow"), soft_wrap=True)
     out.print()
     if short:
         out.print(Text(f"Languages: {one_of(LANGUAGES)}."))
     out.print(Text("`fairtune tasks NAME` shows everything about one; in a study: `task: NAME`, or your own files."))
-
-
-def _missing(same: Sequence[Description]) -> str:
-    """What stands in the way; of many languages, what is missing for the first and for how many something is."""
-    without = [task.missing for task in same if task.missing]
-    more = f" (and likewise for {len(without) - 1} other languages)" if len(without) > 1 else ""
-    return f"{without[0]}{more}" if without else ""
 
 
 def _columns(*cells: str) -> str:

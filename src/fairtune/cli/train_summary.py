@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from fairtune.analysis.scales import Scale, scale_of
 from fairtune.cli.command import console
 from fairtune.core.printable import printable, with_printable_texts
 from fairtune.settings.metrics import METRICS, metrics_of_kind
-from fairtune.settings.scales import Scale, scale_of
 
 if TYPE_CHECKING:
     from fairtune.classifier.evaluation import Mistakes

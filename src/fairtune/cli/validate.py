@@ -26,11 +26,11 @@ def validate(file: File, allow_plugins: AllowPlugins = False, as_json: AsJson = 
     """
     if is_suite(file):
         with reading_study(allow_plugins):
-            found, absent = check_suite(file)
+            found, absent = check_suite(file), find_absences(file, check_suite)
         _show_suite(file, found, absent, as_json)
         return
     with reading_study(allow_plugins):
-        study, absent = check_file(file), find_absences(file)
+        study, absent = check_file(file), find_absences(file, check_file)
     if as_json:
         answer = {"valid": True, "study": study.study, "arms": list(study.arms), "profiles": list(study.profiles)}
         print_json({**answer, "not_here": [asdict(problem) for problem in absent]})

@@ -18,7 +18,7 @@ from fairtune.core.files import stat_of
 from fairtune.ledger.events import EventTail
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.progress import RunProgress
-from fairtune.ledger.seals import FAILED, FINISHED, WAITING, KeptStates, RunState
+from fairtune.ledger.seals import FAILED, FINISHED, WAITING, FileStats, KeptStates, RunState
 from fairtune.ledger.studies import read_study, run_folders, study_names
 from fairtune.ledger.worker_signs import SeenSign, SignWatch
 
@@ -45,16 +45,6 @@ class RunRow:
     seconds: float | None = None
     reason: str | None = None
     signature: str | None = None
-
-    @classmethod
-    def of(cls, study: str, folder: RunFolder, state: RunState) -> RunRow:
-        result = state.result
-        metric, splits = result.get("metric"), result.get("metrics", {})
-        scores = splits.get("test") or splits.get("validation") or {}  # trials have no other
-        return cls(
-            study, folder.arm, folder.seed, state.key, state.status, metric, scores.get(metric),
-            result.get("seconds", {}).get("total"), state.problem or result.get("reason"), result.get("signature"),
-        )  # fmt: skip
 
 
 class LedgerScan:
@@ -123,30 +113,10 @@ class LedgerScan:
 
     def progress(self, study: str, arm: str, seed: int) -> RunProgress:
         """How far a run is; of one that has not begun, nothing."""
-        run = self._studies[study].runs.get((arm, seed)) if study in self._studies else None
-        return RunProgress() if run is None else run.follow(self._studies[study].steps.get((arm, seed)))
+        return self._studies[study].progress(arm, seed) if study in self._studies else RunProgress()
 
     def _unknown(self, study: str) -> str:
         return f"no study '{study}' in the runs folder {self.runs}; start one with `fairtune run FILE`."
-
-
-class _Run:
-    """A run folder, as it was at the last look."""
-
-    def __init__(self, folder: RunFolder, state: RunState, row: RunRow) -> None:
-        self.state, self.row = state, row
-        self._tail = EventTail(folder.events)
-        self._progress: RunProgress | None = None
-
-    def follow(self, steps: int | None) -> RunProgress:
-        """Take in what was added to its events."""
-        added: list[dict[str, Any]] = []
-        with suppress(OSError):  # such as a disk that is away for a moment
-            added = self._tail.read()
-        if self._progress is None or self._tail.restarted:
-            self._progress = RunProgress(steps)
-        self._progress.add(added)
-        return self._progress
 
 
 class _Study:
@@ -160,34 +130,40 @@ class _Study:
     def __init__(self, runs: Path, name: str, clock: Callable[[], float]) -> None:
         self.home, self.problem = runs / name, ""
         self.plan: dict[str, Any] = {"runs": []}
-        self.steps: dict[Place, int | None] = {}
-        self.runs: dict[Place, _Run] = {}
         self.rows: list[RunRow] = []
         self.signs: list[SeenSign] = []
         self._name, self._watch = name, SignWatch(self.home, clock)
         self._plan_stat: list[int] | None = None
+        self._steps: dict[Place, int | None] = {}
+        self._found: dict[Place, tuple[RunState, FileStats]] = {}
+        self._followed: dict[Place, tuple[EventTail, RunProgress]] = {}
 
     def look(self, states: KeptStates) -> bool:
         """Take in what changed, and say whether anything did."""
-        changed = self._look_at_plan()
-        found = {(folder.arm, folder.seed): folder for folder in run_folders(self.home)}
-        for place in self.runs.keys() - found.keys():
-            del self.runs[place]
-            changed = True
-        for place, folder in found.items():
-            state, run = states.state(folder), self.runs.get(place)
-            if run is not None and (state, state.files) == (run.state, run.state.files):
-                continue
-            row, changed = RunRow.of(self._name, folder, state), True
-            if run is None:
-                self.runs[place] = _Run(folder, state, row)
-            else:
-                run.state, run.row = state, row
+        seen = [(folder, states.state(folder)) for folder in run_folders(self.home)]
+        found = {(folder.arm, folder.seed): (state, state.files) for folder, state in seen}
+        changed = self._look_at_plan() or found != self._found
         if changed:
+            self._found = found
             self.rows = [self._row((run["arm"], run["seed"]), run["key"]) for run in self.plan["runs"]]
         before, self.signs = self.signs, self._watch.read()
         beats, earlier = ([(one.sign.beat, one.fresh) for one in signs] for signs in (self.signs, before))
         return changed or beats != earlier
+
+    def progress(self, arm: str, seed: int) -> RunProgress:
+        """Take in what was added to a run's events."""
+        if (arm, seed) not in self._found:
+            return RunProgress()
+        tail, known = self._followed.get((arm, seed), (None, None))
+        tail = tail or EventTail(RunFolder(self.home / arm / f"seed-{seed}").events)
+        added: list[dict[str, Any]] = []
+        with suppress(OSError):  # such as a disk that is away for a moment
+            added = tail.read()
+        if known is None or tail.restarted:
+            known = RunProgress(self._steps.get((arm, seed)))
+        known.add(added)
+        self._followed[arm, seed] = tail, known
+        return known
 
     def _look_at_plan(self) -> bool:
         file = self.home / "study.json"
@@ -197,13 +173,18 @@ class _Study:
         self._plan_stat, self.problem = found, ""
         try:
             self.plan = read_study(self.home)
-            self.steps = {(run["arm"], run["seed"]): run.get("steps") for run in self.plan["runs"]}
+            self._steps = {(run["arm"], run["seed"]): run.get("steps") for run in self.plan["runs"]}
         except LedgerError as error:
             self.problem = str(error)
         return True
 
     def _row(self, place: Place, key: str) -> RunRow:
-        row = self.runs[place].row if place in self.runs else None
-        if row is not None and row.status != WAITING and row.key in (None, key):
-            return row
-        return RunRow(self._name, *place, key, WAITING)  # a run of another plan is none of this one
+        state, _ = self._found.get(place, (RunState(WAITING), {}))
+        state = state.of(key)
+        result, own = state.result, state.key if state.status != WAITING else key
+        metric, splits = result.get("metric"), result.get("metrics", {})
+        scores = splits.get("test") or splits.get("validation") or {}  # trials have no other
+        return RunRow(
+            self._name, *place, own, state.status, metric, scores.get(metric),
+            result.get("seconds", {}).get("total"), state.problem or result.get("reason"), result.get("signature"),
+        )  # fmt: skip

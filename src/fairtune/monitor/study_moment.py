@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fairtune.analysis.scales import scale_of
 from fairtune.core.printable import printable
 from fairtune.ledger.scan import RunRow
 from fairtune.ledger.seals import DAMAGED, FAILED, FINISHED, INTERRUPTED, RUNNING, WAITING
 from fairtune.ledger.worker_signs import SeenSign, WorkerSign
-from fairtune.settings.scales import scale_of
 
 SHOWN = 100
 """Runs of each kind that a view lists; its counts have them all."""

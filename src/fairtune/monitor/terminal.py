@@ -15,9 +15,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from fairtune.analysis.scales import scale_of
 from fairtune.core.console import Console
 from fairtune.monitor.time_left import TimeLeft
-from fairtune.settings.scales import scale_of
 
 PLAIN_SECONDS = 30.0
 """How often plain lines give a sign of life."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairtune.analysis.scales import Scale, relative, scale_of
 from fairtune.core.numbers import DASH, gigabytes, significant
 from fairtune.monitor.fitted_table import FittedColumn, FittedTable
 from fairtune.monitor.study_view import ArmView, DeviceView, RunView, StudyView
 from fairtune.monitor.time_left import duration_text
-from fairtune.settings.scales import Scale, relative, scale_of
 
 PROBLEMS = ("failed", "damaged", "interrupted")
 STYLES = {

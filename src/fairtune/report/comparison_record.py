@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fairtune.analysis.arm_pairs import DESCRIPTIVE
+from fairtune.analysis.scales import scale_of
 from fairtune.report.content import ReportContent, Versus
-from fairtune.settings.scales import scale_of
 
 COMPARISON_SCHEMA = "fairtune.comparison/1"
 """The number grows when a field is taken away or means something else; new ones may be added."""

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fairtune.analysis.opening_sentence import shorten_lists
+from fairtune.analysis.scales import relative, scale_of
 from fairtune.core import numbers
 from fairtune.core.printable import LINES, printable, with_printable_texts
 from fairtune.report.content import ReportContent
@@ -22,7 +23,6 @@ from fairtune.report.figures.palette import arm_style
 from fairtune.report.init_cards import origin_of
 from fairtune.report.section import ReportSection
 from fairtune.report.sections.catalogue import SECTIONS
-from fairtune.settings.scales import relative, scale_of
 
 FORMATS = (
     numbers.low_to_high, numbers.p_value, numbers.significant, numbers.whole, numbers.share, numbers.gigabytes,

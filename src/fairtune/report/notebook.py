@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from fairtune.analysis.results import Results
+from fairtune.analysis.scales import Scale, scale_of
 from fairtune.core.numbers import DASH, confidence, p_value
 from fairtune.core.printable import with_printable_texts
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.evidence import arm_rows, make_header
 from fairtune.report.figures.palette import GREY, VERDICTS
 from fairtune.report.sections.results.markdown import difference_cell, summary_text
-from fairtune.settings.scales import Scale, scale_of
 
 LINE = "border:0;border-bottom:1px solid rgba(128,128,128,.35);padding:.25em .7em;background:none;color:inherit;white-space:nowrap;"
 """Styles stand at each cell: notebooks and code hosts take style sheets out. Colours are the notebook's own."""

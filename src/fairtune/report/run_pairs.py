@@ -12,10 +12,10 @@ from rich.text import Text
 
 from fairtune.analysis.fact_differences import FactDifference
 from fairtune.analysis.run_pairs import CurvePair, PredictionPair, RunPair
+from fairtune.analysis.scales import relative, scale_of
 from fairtune.core.numbers import DASH, significant
 from fairtune.report.terminal import shown
 from fairtune.settings.metrics import METRICS, title_of
-from fairtune.settings.scales import relative, scale_of
 
 BARS = "▁▂▃▄▅▆▇█"
 ROWS = 12

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.analysis.fact_differences import FactDifference
+from fairtune.analysis.scales import relative, scale_of
 from fairtune.analysis.study_pairs import ArmFigure, StudiesBeside, StudyBeside
 from fairtune.core.files import indented_json
 from fairtune.core.markdown import heading, items, plain, table
@@ -21,7 +22,6 @@ from fairtune.core.printable import LINES, printable, printable_json, with_print
 from fairtune.report.html import page_environment
 from fairtune.report.page_files import write_page
 from fairtune.report.terminal import STYLES, mean_text, shown
-from fairtune.settings.scales import relative, scale_of
 
 FOLDER = "compare"
 UNLIKE = "These studies are not shown side by side: their figures are not of the same task."

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtune.analysis.arms_over_tasks import ArmOverTasks, GroupMean
+from fairtune.analysis.scales import scale_of
 from fairtune.analysis.suite_cells import ArmCell, StudyState
 from fairtune.analysis.suite_verdict import MetricOverTasks, SuiteVerdict, arm_sentence
 from fairtune.analysis.task_means import FEWEST_TASKS, Improvement
@@ -29,7 +30,6 @@ from fairtune.report.suite_profiles import draw_profiles
 from fairtune.report.terminal import STYLES, shown
 from fairtune.report.writer import FOLDER as REPORT
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import scale_of
 
 WIDEST_NAME = 28
 """Of arms, in the terminal's table; longer ones are folded."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 
 from fairtune.analysis.arms_over_tasks import ArmOverTasks
+from fairtune.analysis.scales import scale_of
 from fairtune.analysis.suite_verdict import MetricOverTasks
 from fairtune.report.figures.canvas import drawing, new_figure, svg_text
 from fairtune.report.figures.palette import GREY, arm_style
-from fairtune.settings.scales import scale_of
 
 WIDTH, HEIGHT, MOST_ARMS = 7.2, 3.6, 12
 

@@ -20,6 +20,7 @@ from fairtune.analysis.convergence import reached_text
 from fairtune.analysis.decision_lines import VALIDATION, probability_at
 from fairtune.analysis.opening_sentence import shorten_lists
 from fairtune.analysis.results import Results
+from fairtune.analysis.scales import relative, scale_of
 from fairtune.analysis.study_claims import study_claims
 from fairtune.analysis.study_verdict import further_metrics
 from fairtune.analysis.timing_words import aa_sentence, implausible_sentences
@@ -38,7 +39,6 @@ from fairtune.report.evidence import arm_rows, make_header
 from fairtune.report.sections.claims import MOST_SHOWN
 from fairtune.report.sections.comparisons.worth import cost_text
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import relative, scale_of
 
 STYLES = {BETTER: "green", WORSE: "red", INFERIOR: "red", NOT_INFERIOR: "blue", EQUIVALENT: "blue"}
 

@@ -48,25 +48,21 @@ Option = Annotated[
     form(r"-.{1,999}", "an option of sbatch that fairtune does not give itself, such as --account=lab"),
     AfterValidator(_option),
 ]
-SlurmName = Annotated[str, form(r"[A-Za-z0-9_.,+-]{1,100}", "a name")]
+SlurmText = Annotated[str, form(r"[\x21-\x7e]{1,100}", "a text without spaces")]
 
 
 class Slurm(Section):
     """What each job of a study asks Slurm for; what is absent is left to the cluster."""
 
-    partition: SlurmName | None = Field(None, description="The partition, as `sinfo` lists them; several with commas.")
+    partition: SlurmText | None = Field(None, description="The partition, as `sinfo` lists them; several with commas.")
     time: TimeLimit | None = Field(
         None,
         description="The most that a job may take at a time. It saves before that and goes on in a new place in the queue, to the "
         "same bits.",
     )
-    gres: Annotated[str, form(r"[A-Za-z0-9_.:,=+-]+", "a text")] | None = Field(
-        None, description="Generic resources of each job, such as gpu:1 or gpu:a100:2."
-    )
+    gres: SlurmText | None = Field(None, description="Generic resources of each job, such as gpu:1 or gpu:a100:2.")
     cpus: Count | None = Field(None, description="Cores of each job (--cpus-per-task).")
-    memory: Annotated[str, form(r"[1-9][0-9]{0,8}[KMGT]?", "a size such as 16G")] | None = Field(
-        None, description="Memory of each job (--mem)."
-    )
+    memory: SlurmText | None = Field(None, description="Memory of each job (--mem), such as 16G.")
     max_parallel: Count | None = Field(
         None, description="Jobs of the study that may run at the same time; null is as many as fit."
     )
@@ -113,9 +109,9 @@ class Execution(Section):
     )
     checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
     save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")
-    slurm: Annotated[Slurm, BeforeValidator(_section)] = Field(
+    slurm: Annotated[Slurm, BeforeValidator(_section, Slurm | None)] = Field(
         Slurm(), description="What each job asks Slurm for, with `on: slurm`."
     )
-    ray: Annotated[Ray, BeforeValidator(_section)] = Field(
+    ray: Annotated[Ray, BeforeValidator(_section, Ray | None)] = Field(
         Ray(), description="What each run asks Ray for, with `on: ray`."
     )

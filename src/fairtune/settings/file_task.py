@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.settings.encodings import codec_of
@@ -27,6 +27,17 @@ else:
     MetricName = Literal[tuple(metrics_of_kind("classify"))]
 
 SPLITS = ("train", "validation", "test")
+
+
+def _as_texts(labels: Any) -> Any:
+    return [str(one) if isinstance(one, int | float) else one for one in labels] if isinstance(labels, list) else labels
+
+
+Labels = Annotated[
+    tuple[Column, ...],
+    Field(min_length=2, max_length=MOST_CLASSES),
+    BeforeValidator(_as_texts, Annotated[list[Column | float | bool], Field(min_length=2, max_length=MOST_CLASSES)]),
+]
 
 
 class Holdout(Section):
@@ -52,10 +63,8 @@ class FileTask(Section):
     test: DataFile | None = Field(None, description="File that is reported; held out if absent.")
     text: Columns = Field(("text",), description="Column with the text, or two columns for a pair.")
     label: ColumnName = Field("label", description="Column with the label.")
-    labels: tuple[Column, ...] | None = Field(
+    labels: Labels | None = Field(
         None,
-        min_length=2,
-        max_length=MOST_CLASSES,
         description="Label values in order of their class number; found in the data if absent.",
     )
     kinds: ColumnName | None = Field(
@@ -84,11 +93,6 @@ class FileTask(Section):
             except FairtuneError as error:
                 raise ValueError(str(error)) from None
         return value
-
-    @field_validator("labels", mode="before")
-    @classmethod
-    def _labels_as_text(cls, value: Any) -> Any:
-        return [v if isinstance(v, dict | list) else str(v) for v in value] if isinstance(value, list) else value
 
     @property
     def files(self) -> dict[str, Path]:

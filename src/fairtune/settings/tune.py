@@ -21,6 +21,9 @@ Point = dict[str, Any]
 """A value for each tuned field."""
 
 
+FieldName = Annotated[str, Field(min_length=1)]
+
+
 class Range(Section):
     """All numbers between two, in a space."""
 
@@ -62,6 +65,7 @@ def _flattened(space: Any) -> Any:
 
 if TYPE_CHECKING:
     SpaceValues = Any
+    OwnSpace = Any
     TuningSeeds = tuple[int, ...]
 else:
     SpaceValues = (
@@ -81,6 +85,7 @@ else:
             Field(title="a range {low: 1e-5, high: 1e-3, log: true}, low below high and above 0 where log"),
         ]
     )
+    OwnSpace = Annotated[dict[FieldName, SpaceValues], Field(min_length=1, title="a mapping of a method's fields")]
     _Count = Annotated[SeedCount, AfterValidator(lambda count: tuple(range(FIRST_SEED, FIRST_SEED + count)))]
     TuningSeeds = Annotated[_Count | SeedList, PlainSerializer(list)]
 Budget = create_model("Budget", __base__=Section, __doc__="What trials train with instead.", **optional_fields(Train))
@@ -89,8 +94,11 @@ Budget = create_model("Budget", __base__=Section, __doc__="What trials train wit
 class Tune(Section):
     """Choose settings for every arm by the same number of trials over the same space, on validation alone."""
 
-    space: Annotated[dict[Annotated[str, Field(min_length=1)], SpaceValues], BeforeValidator(_flattened)] = Field(
-        min_length=1,
+    space: Annotated[
+        dict[FieldName, SpaceValues],
+        Field(min_length=1),
+        BeforeValidator(_flattened, Annotated[dict[FieldName, SpaceValues | OwnSpace], Field(min_length=1)]),
+    ] = Field(
         title="a mapping from fields to lists of values or ranges",
         description="What is chosen: fields of `train`, for every arm, and a method's own as METHOD.FIELD, for the arms that have "
         "it; each with a list of values or a range {low, high, log}.",

@@ -107,7 +107,7 @@ def _phrase(fragment: Fragment) -> str:
         firsts, most = fragment.get("prefixItems"), fragment.get("maxItems")
         number = "two " if firsts else f"at most {most:,} " if most else ""
         entry = allowed_text(firsts[0] if firsts else fragment["items"])
-        return f"a list of {number}{'different ' if fragment.get('uniqueItems') else ''}entries, each {entry}"
+        return f"a list of {number}{'different ' if fragment.get('uniqueItems') else ''}entries (each {entry})"
     if kind == "object" and 0 < len(keys) <= MOST_KEYS:
         return f"a mapping with {listed(f'`{key}`' for key in keys)}"
     forms = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sized
+from typing import Any
 
 from pydantic_core import ErrorDetails
 
@@ -32,7 +33,7 @@ def problems_of(errors: list[ErrorDetails], written: Written, schema: Fragment |
     schema = study_schema() if schema is None else schema
     groups: dict[object, list[Placed]] = {}
     for number, error in enumerate(errors[: 10 * MOST_SHOWN]):
-        path, choice = _place(error, schema)
+        path, choice = _place(error, written.data, schema)
         groups.setdefault(number if choice is None else choice, []).append((path, error))
     kept = [one for group in groups.values() for one in _fitting(group)]
     inside = {path[:length] for path, _ in kept for length in range(len(path))}
@@ -51,18 +52,21 @@ def _fitting(group: list[Placed]) -> list[Placed]:
     return [one for one in group if len(one[0]) > len(first[0]) or not one[1]["type"].endswith("_type")] or [first]
 
 
-def _place(error: ErrorDetails, schema: Fragment) -> tuple[Path, Path | None]:
+def _place(error: ErrorDetails, data: Any, schema: Fragment) -> tuple[Path, Path | None]:
     """Where in the file an error is, and the place with alternatives that it is below, if any."""
     path: Path = ()
     choice: Path | None = None
     loc = [part for part in error["loc"] if part != "[key]"]
     for left, part in enumerate(loc, start=1 - len(loc)):
         fragment = fragment_at(path, schema)
-        is_name = isinstance(part, str) and not (left == 0 and error["type"] == "extra_forbidden")
-        if is_name and fragment.keys() & {"anyOf", "oneOf"} and not fragment_at((part,), fragment):
-            choice = choice or path  # the part is pydantic's name of an alternative
-        else:
+        inside = dict(enumerate(data)) if isinstance(data, list) else data if isinstance(data, dict) else {}
+        known = part in inside or any(part in option.get("properties", ()) for option in options(fragment))
+        is_key = isinstance(part, int) or known or (left == 0 and error["type"] == "extra_forbidden")
+        if is_key or not fragment.keys() & {"anyOf", "oneOf"}:
             path = (*path, part)
+            data = inside.get(part)
+        else:
+            choice = choice or path  # the part is pydantic's name of an alternative
     return path, choice
 
 

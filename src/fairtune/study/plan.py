@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -48,13 +48,16 @@ class Plan(FullStudy):
     """
 
     runs: tuple[RunSpec, ...]
-    hash: str
     arms: dict[str, ArmSettings]
     controls: dict[str, str | None]
     primaries: dict[str, str | None]
     differences: tuple[Difference, ...] = ()
     cautions: tuple[Caution, ...] = ()
     trials: dict[str, Trial] = field(default_factory=dict)
+
+    @property
+    def hash(self) -> str:
+        return self.runs[0].plan
 
     @property
     def compared(self) -> dict[str, ArmSettings]:
@@ -169,58 +172,28 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         FairtuneError: its data or its model cannot be used.
     """
     full = expand(study, tuned)
-    study, reference = full.study, full.reference
-    arms = arm_settings(study, full.models, full.partners)
+    study, arms = full.study, arm_settings(full.study, full.models, full.partners)
     controls = full.controls_of(arms)
-    primaries = find_primaries(controls, reference)
-    judged = {arm: own for arm, own in arms.items() if arm not in full.partners}
-    settings = _run_settings(full)
-    plan_hash = hash_of(
-        {
-            "runs": [[arm, seed, found.as_json()] for (arm, seed), found in settings.items()],
-            "order": study.order,
-            "compare": _compared(study),
-            **({"tuning": tuned.plan} if tuned is not None and study.tune is not None else {}),
-        }
-    )
-    plan = Plan(
-        **vars(full),
-        runs=_runs(full, settings, plan_hash),
-        hash=plan_hash,
-        arms=arms,
-        controls=controls,
-        primaries=primaries,
-        differences=find_differences(judged, controls, reference, full.missing),
-    )
-    return replace(plan, cautions=find_cautions(plan, force))
+    hashed: dict[str, Any] = {"order": study.order, "compare": _compared(study)}
+    if tuned is not None and study.tune is not None:
+        hashed["tuning"] = tuned.plan
+    primaries = find_primaries(controls, full.reference)
+    plan = Plan(**vars(full), runs=_runs(full, hashed), arms=arms, controls=controls, primaries=primaries)
+    differences = find_differences(plan.compared, controls, plan.reference, plan.missing)
+    return replace(plan, differences=differences, cautions=find_cautions(plan, force))
 
 
 def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:
     """The plan of trials: a study of its own, whose runs are scored on validation alone."""
     full = replace(find_inputs(trial_study(study, trials)), notes=(), lengths=())
-    settings = _run_settings(full, trial=True)
-    plan_hash = hash_of({"trials": [[arm, seed, found.as_json()] for (arm, seed), found in settings.items()]})
-    alone: dict[str, str | None] = dict.fromkeys(full.study.arms)
-    return Plan(
-        **vars(full),
-        runs=_runs(full, settings, plan_hash),
-        hash=plan_hash,
-        arms=arm_settings(full.study, full.models),
-        controls=alone,
-        primaries=alone,
-        trials={trial.name: trial for trial in trials},
-    )
+    arms, alone = arm_settings(full.study, full.models), dict.fromkeys(full.study.arms)
+    named = {trial.name: trial for trial in trials}
+    return Plan(**vars(full), runs=_runs(full), arms=arms, controls=alone, primaries=alone, trials=named)
 
 
 @dataclass(frozen=True)
 class TuningCost:
-    """What the trials of a study will take, borrowed ones not counted.
-
-    Args:
-        trials: of each arm.
-        runs: of all trials.
-        steps: optimizer steps of all trials of each arm.
-    """
+    """What the trials of a study will take, borrowed ones not counted: trials and optimizer steps by arm, and all runs."""
 
     trials: dict[str, int]
     runs: int
@@ -229,21 +202,22 @@ class TuningCost:
 
 def find_tuning_cost(plan: Plan) -> TuningCost | None:
     """What the trials of a plan's study will take; None where it has none. Borrowing adds at most one trial per rival."""
+    if plan.study.tune is None:
+        return None
     arms = {name: arm for name, arm in plan.study.arms.items() if name != plan.copy}
     study = plan.study.model_copy(update={"arms": arms})
-    if study.tune is None:
-        return None
-    trials, steps = make_trial_plan(study, find_trials(study, plan.task.metric, {})), Counter[str]()
-    for run in trials.runs:
-        steps[trials.trials[run.arm].arm] += run.steps
-    return TuningCost(dict(Counter(trial.arm for trial in trials.trials.values())), len(trials.runs), dict(steps))
+    tried = make_trial_plan(study, find_trials(study, plan.task.metric, {}))
+    steps = Counter[str]()
+    for run in tried.runs:
+        steps[tried.trials[run.arm].arm] += run.steps
+    trials = Counter(trial.arm for trial in tried.trials.values())
+    return TuningCost(dict(trials), len(tried.runs), dict(steps))
 
 
-def _run_settings(full: FullStudy, trial: bool | None = None) -> dict[tuple[str, int], RunSettings]:
+def _run_settings(full: FullStudy, trial: bool) -> dict[tuple[str, int], RunSettings]:
     """What decides each run, by arm and seed."""
     study, task, tokenizer = full.study, full.task, full.tokenizer
-    others = copy_seeds(study.seeds) if full.copy else {}
-    kind = {"kind": TEXT} if task.kind == TEXT else {}
+    others = copy_seeds(study.seeds)
     found = {}
     for arm in study.arms:
         train, learner, pairs, model = study.settings(arm), study.learner(arm), study.pairs(arm), full.models[arm]
@@ -252,29 +226,40 @@ def _run_settings(full: FullStudy, trial: bool | None = None) -> dict[tuple[str,
             unused |= {name for name in type(train).model_fields if not learner.uses(name)}
         settings: dict[str, Any] = {
             "protocol": PROTOCOL,
-            "task": {"name": task.name, "fingerprint": task.fingerprint, "metric": task.metric, **kind},
+            "task": {"name": task.name, "fingerprint": task.fingerprint, "metric": task.metric},
             "train": train.model_dump(mode="json", exclude=unused),
             "methods": [use.as_json() for use in study.methods(arm)],
         }
+        if task.kind == TEXT:
+            settings["task"]["kind"] = TEXT
         if study.uses_model(arm):
             settings["model"] = {"name": model.name, "identity": model.identity}
             if tokenizer is not None:
                 settings["tokenizer"] = {"name": tokenizer.name, "identity": tokenizer.identity}
         if learner is not None:
-            settings["learner"] = {**learner.identity(), **({} if pairs is None else {"pairs": pairs})}
+            settings["learner"] = learner.identity()
+        if pairs is not None:
+            settings["learner"]["pairs"] = pairs
         if plugins := _plugins(study, arm):
             settings["plugins"] = [plugin.identity() for plugin in plugins]
-        if trial is not None:
-            settings["trial"] = trial
-        for seed in study.seeds:  # a sample is drawn by the study's seed, so that all arms share it, a copy too
-            sample = {"sample": seed} if is_resampled(train.examples) else {}
-            found[arm, seed] = RunSettings(**settings, seed=others[seed] if arm == full.copy else seed, **sample)
+        if trial:
+            settings["trial"] = True
+        for seed in study.seeds:
+            if is_resampled(train.examples):
+                settings["sample"] = seed  # the study's, so that all arms share it, a copy too
+            found[arm, seed] = RunSettings(**settings, seed=others[seed] if arm == full.copy else seed)
     return found
 
 
-def _runs(full: FullStudy, found: dict[tuple[str, int], RunSettings], plan_hash: str) -> tuple[RunSpec, ...]:
-    """The runs in the order in which they will happen."""
-    study, task = full.study, full.task
+def _runs(full: FullStudy, hashed: Mapping[str, Any] | None = None) -> tuple[RunSpec, ...]:
+    """The runs in the order in which they will happen.
+
+    Args:
+        hashed: what the plan's hash depends on besides; None for trials.
+    """
+    study, found = full.study, _run_settings(full, trial=hashed is None)
+    listed = [[arm, seed, settings.as_json()] for (arm, seed), settings in found.items()]
+    plan_hash = hash_of({"trials": listed} if hashed is None else {"runs": listed, **hashed})
     shared = {
         "plan": plan_hash,
         "study": study.study,
@@ -286,29 +271,29 @@ def _runs(full: FullStudy, found: dict[tuple[str, int], RunSettings], plan_hash:
         "checkpoint_every": study.execution.checkpoint_every,
         "save_model": study.execution.save_model,
     }
-    begin = f"fairtune:{__version__}|protocol:{PROTOCOL}|task:{task.name}@{task.fingerprint[:8]}"
     by_arm = {arm: {"steps": full.steps(arm), "model": full.models[arm]} for arm in study.arms}
-    learned = {arm: _learned(full, arm) for arm in study.arms}
+    begins = {arm: _signature(full, arm) for arm in study.arms}
     runs = []
     for position, (block, arm, seed) in enumerate(_ordered(study, plan_hash)):
         settings = found[arm, seed]
         key = hash_of(settings.as_json())
-        signature = f"{begin}{learned[arm]}|arm:{arm}|seed:{seed}|run:{key}|plan:{plan_hash}"
+        signature = f"{begins[arm]}|seed:{seed}|run:{key}|plan:{plan_hash}"
         own = {"arm": arm, "seed": seed, "settings": settings, "key": key, "signature": signature}
         runs.append(RunSpec(**shared, **by_arm[arm], **own, position=position, block=block))
     return tuple(runs)
 
 
-def _learned(full: FullStudy, arm: str) -> str:
-    """The part of a signature that says what an arm learns with."""
-    study, model, learner, parts = full.study, full.models[arm], full.study.learner(arm), list[str]()
+def _signature(full: FullStudy, arm: str) -> str:
+    """The part of a signature that the runs of an arm share."""
+    study, task, model, learner = full.study, full.task, full.models[arm], full.study.learner(arm)
+    parts = [f"fairtune:{__version__}", f"protocol:{PROTOCOL}", f"task:{task.name}@{task.fingerprint[:8]}"]
     if learner is not None:
         parts.append(f"learner:{learner.name}.{learner.version}")
     if study.uses_model(arm):
         parts.append(f"model:{model.name}@{model.identity[:8]}")
         parts += [f"tokenizer:{full.tokenizer.identity[:8]}"] if full.tokenizer else []
     parts += [f"plugin:{plugin.label}" for plugin in _plugins(study, arm)]
-    return "".join(f"|{part}" for part in parts)
+    return "|".join([*parts, f"arm:{arm}"])
 
 
 def _compared(study: Study) -> dict[str, Any]:

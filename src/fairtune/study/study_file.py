@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -21,6 +21,7 @@ from fairtune.study.yaml_tree import Path
 
 __all__ = ["StudySource", "check_file", "load_checked", "load_plugins", "load_study", "take_changes"]
 
+Loaded = TypeVar("Loaded")
 Look = Callable[[Mapping[str, Any], FilePath], Iterable[tuple[Path, str]]]
 RIGHT: tuple[Look, ...] = (input_problems,)
 """Finds what a study names that is wrong on any machine."""
@@ -62,29 +63,41 @@ def check_file(source: StudySource, look: Sequence[Look] = RIGHT) -> Study:
     Raises:
         StudyError: with every problem found, each once.
     """
-    written, study = read_source(source), None
+    return with_profiles(source, "study", lambda written, profile: _load(written, profile=profile, look=look))
+
+
+def find_absences(source: StudySource, check: Callable[[StudySource, Sequence[Look]], object]) -> list[Problem]:
+    """What a right file and its profiles name that is not on this machine, each once.
+
+    Args:
+        check: of its kind of file, `check_file` or `check_suite`.
+    """
+    try:
+        check(source, HERE)
+    except StudyError as error:
+        return list({problem.message: problem for problem in error.problems}.values())
+    return []
+
+
+def with_profiles(source: StudySource, kind: str, load: Callable[[Written, str | None], Loaded]) -> Loaded:
+    """Load a file with each of its profiles, and return it without one.
+
+    Raises:
+        StudyError: with every problem found, each once.
+    """
+    written, loaded = read_source(source, kind), list[Loaded]()
     profiles = written.data.get("profiles")
     found: dict[Problem, Problem] = {}
     for profile in (None, *(profiles if isinstance(profiles, dict) else ())):
         try:
-            read = _load(written.copy(), profile=profile, look=look)
-            study = study or read
+            loaded.append(load(written.copy(), profile))
         except StudyError as error:
             called = "" if profile is None else f"profile {profile}: "
             for one in error.problems:
                 found.setdefault(one, Problem(one.where, called + one.path, one.message))
-    if found or study is None:
+    if found:
         raise StudyError(list(found.values()))
-    return study
-
-
-def find_absences(source: StudySource) -> list[Problem]:
-    """What a right study file and its profiles name that is not on this machine."""
-    try:
-        check_file(source, HERE)
-    except StudyError as error:
-        return error.problems
-    return []
+    return loaded[0]
 
 
 def take_changes(
@@ -111,7 +124,7 @@ def _load(
         message = "this is a suite, not a study; `fairtune suite` runs and plans it"
         raise StudyError([Problem(written.where(("suite",)), "", message)])
     take_changes(written, overrides, profile)
-    return _validated(written, look)
+    return validated(written, look)
 
 
 def load_plugins(source: StudySource) -> None:
@@ -132,7 +145,8 @@ def read_names(written: Written) -> None:
     spread_arm_list(written)
 
 
-def _validated(written: Written, look: Sequence[Look]) -> Study:
+def validated(written: Written, look: Sequence[Look]) -> Study:
+    """The study of what was written, with all changes made; see `load_study`."""
     data = written.data
     problems, found = [], list(written_arm_problems(data))
     try:

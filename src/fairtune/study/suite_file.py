@@ -11,7 +11,7 @@ from itertools import chain, product
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo
 
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.plugins import ConsentNeeded
@@ -25,11 +25,20 @@ from fairtune.study.messages import problems_of
 from fairtune.study.problems import Problem, StudyError, dotted
 from fairtune.study.schema import MOST_PROFILES, Study, TaskName, study_json_schema
 from fairtune.study.source import StudySource, Written, expanded, read_source
-from fairtune.study.study_file import check_file, find_absences, load_study, read_names, take_changes
+from fairtune.study.study_file import RIGHT, Look, read_names, take_changes, validated, with_profiles
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.definitions import ALIASES
 
 MOST_STUDIES = 500
+
+
+def _needed(name: str | None, info: ValidationInfo) -> str | None:
+    """What is no name itself needs one."""
+    if name is None and any(not isinstance(value, str) for value in info.data.values()):
+        raise ValueError("is needed: its studies are called after it")
+    return name
+
+
 File = Annotated[Place, Field(title="a study file")]
 ProfileName = Annotated[str, Field(max_length=LONGEST_NAME)]
 Changes = Annotated[
@@ -37,6 +46,7 @@ Changes = Annotated[
     Field(title="a mapping of fields to values, such as {train.epochs: 2}"),
 ]
 Group = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, title="a text")]
+PartName = Annotated[Name | None, Field(validate_default=True), AfterValidator(_needed)]
 GROUP_HELP = (
     "What it belongs to, such as encoder; means are also shown by group. If absent, whether it classifies or generates, and "
     "whether it starts from a checkpoint."
@@ -58,17 +68,29 @@ class ListedTask(Section):
     """One task of a suite."""
 
     task: TaskName | FileTask = Field(description="A task of the catalogue by name, or your own files.")
-    name: Name | None = Field(None, description="What its studies are called after; needed for your own files.")
+    name: PartName = Field(None, description="What its studies are called after; needed for your own files.")
     set: Changes = Field({}, description="Changes to the study for this task alone.")
+
+    @property
+    def label(self) -> str:
+        return self.name or _as_name(str(self.task))
 
 
 class ListedModel(Section):
     """One model of a suite."""
 
     model: Model = Field(description="A model as a study's `model` names it.")
-    name: Name | None = Field(None, description="What its studies are called after; needed for a preset with settings.")
+    name: PartName = Field(None, description="What its studies are called after; needed for a preset with settings.")
     set: Changes = Field({}, description="Changes to the study for this model alone.")
     group: Group | None = Field(None, description=GROUP_HELP)
+
+    @property
+    def label(self) -> str:
+        return self.name or _as_name(str(self.model).rpartition("/")[2])
+
+
+def _as_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_+-]+", "-", text).strip("-") or "x"
 
 
 def _or_alone(field: str, alone: Any, fields: type[Section]) -> Any:
@@ -105,7 +127,7 @@ class SuiteFile(Section):
     )
 
 
-OWN_FIELDS = tuple(SuiteFile.model_fields)
+OWN_FIELDS = set(SuiteFile.model_fields)
 
 
 @cache
@@ -153,13 +175,16 @@ Parts = tuple[tuple[Path, ListedTask | ListedModel], ...]
 """The task and the model of a study that is made for each of them, with their places in the suite file."""
 
 
-def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str | None = None) -> Suite:
-    """Read a suite and every study of it; data and models are not looked at.
+def load_suite(
+    source: StudySource, overrides: Sequence[str] = (), profile: str | None = None, look: Sequence[Look] = ()
+) -> Suite:
+    """Read a suite and every study of it.
 
     Args:
         source: a YAML file, or the same as a mapping.
         overrides: changes of the form `a.b=c` to every study, applied last.
         profile: the name of one of the suite's profiles.
+        look: looks at data and models; see `check_file`.
 
     Raises:
         StudyError: with every problem found, in the suite and in its studies.
@@ -172,11 +197,11 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
         apply_profile(written, profile, "suite")
     suite = _validated(written)
     problems, found, places = list[Problem](), dict[str, SuiteStudy](), dict[str, str]()
-    for path, listed, parts in _cells(suite, written):
+    for path, listed, parts in _cells(suite):
         try:
             own = _written(suite, listed, parts, path, written)
             take_changes(own, overrides)
-            study = load_study(own)
+            study = validated(own, look)
         except ConsentNeeded:
             raise
         except StudyError as error:
@@ -194,6 +219,15 @@ def load_suite(source: StudySource, overrides: Sequence[str] = (), profile: str 
     return Suite(suite.suite, tuple(found.values()), tuple(suite.profiles))
 
 
+def check_suite(source: StudySource, look: Sequence[Look] = RIGHT) -> Suite:
+    """Check a suite file with each of its profiles, every study of it, and the files and models that those name.
+
+    Raises:
+        StudyError: with every problem found, each once.
+    """
+    return with_profiles(source, "suite", lambda written, profile: load_suite(written, (), profile, look))
+
+
 def _validated(written: Written) -> SuiteFile:
     """The suite's own fields; where it is one study over tasks and models, other fields are that study's."""
     data = written.data
@@ -202,60 +236,34 @@ def _validated(written: Written) -> SuiteFile:
         suite = SuiteFile.model_validate({name: data[name] for name in data if name in OWN_FIELDS or not inline})
     except ValidationError as error:
         raise StudyError(problems_of(error.errors(), written, spelt_out(_schema()))) from None
-    crossed = next((name for name in ("study", "tasks", "models") if data.get(name)), "")
-    field, message = "", ""
-    if suite.studies and crossed:
-        field = crossed
-        message = (
-            f"`studies` lists whole studies, and `{crossed}` is for one study over tasks and models; keep one of them"
-        )
-    elif not (suite.studies or suite.tasks or suite.models):
+    made, message = bool(suite.tasks or suite.models), ""
+    if suite.studies and (made or suite.study):
+        message = "lists whole studies; `study`, `tasks` and `models` are for one study over tasks and models; keep one of the two"
+    elif not (suite.studies or made):
         message = "found neither `studies` nor `tasks` and `models`, or they are empty; a suite needs one of them"
-    elif suite.profile is not None and not suite.studies and suite.study is None:
-        field = "profile"
-        message = (
-            "there is no study file to read with it: the study's fields stand here; put the changes under `profiles`"
-        )
     elif (count := len(suite.studies) or max(1, len(suite.tasks)) * max(1, len(suite.models))) > MOST_STUDIES:
         message = f"{count:,} studies; a suite has at most {MOST_STUDIES}"
     if message:
-        raise StudyError([Problem(written.where((field,)), field, message)])
+        raise StudyError([written.problem(("studies",), message)])
     return suite
 
 
-def _cells(suite: SuiteFile, written: Written) -> Iterator[tuple[Path, ListedStudy | None, Parts]]:
+def _cells(suite: SuiteFile) -> list[tuple[Path, ListedStudy | None, Parts]]:
     """Every study of the list, or one for each task and model: where it is named, its file, and its task and model."""
-    yield from ((("studies", place), listed, ()) for place, listed in enumerate(suite.studies))
-    problems, lists = list[Problem](), list[Parts]()
+    if suite.studies:
+        return [(("studies", place), listed, ()) for place, listed in enumerate(suite.studies)]
     fields: dict[str, tuple[ListedTask | ListedModel, ...]] = {"tasks": suite.tasks, "models": suite.models}
-    for field, entries in fields.items():
-        names = [_label(entry) for entry in entries]
-        for place, name in enumerate(names):
-            if name is None:
-                problems.append(written.problem((field, place), "needs a `name`, after which its studies are called"))
-            elif (first := names.index(name)) < place:
-                message = f"'{name}' is {field}[{first}] already; name each once, or give one of them another `name`"
-                problems.append(written.problem((field, place), message))
-        lists += [tuple(((field, place), entry) for place, entry in enumerate(entries))] if entries else []
-    if problems:
-        raise StudyError(problems)
-    yield from ((parts[0][0], suite.study, parts) for parts in product(*lists) if parts)
-
-
-def _label(entry: ListedTask | ListedModel) -> str | None:
-    """What studies of an entry are called after; None where it has to be said."""
-    value = entry.task if isinstance(entry, ListedTask) else entry.model
-    if entry.name or not isinstance(value, str):
-        return entry.name
-    text = value if isinstance(entry, ListedTask) else value.rpartition("/")[2]
-    return re.sub(r"[^A-Za-z0-9_+-]+", "-", text).strip("-") or "x"
+    lists = [
+        [((field, place), entry) for place, entry in enumerate(entries)] for field, entries in fields.items() if entries
+    ]
+    return [(parts[0][0], suite.study, parts) for parts in product(*lists)]
 
 
 def _written(suite: SuiteFile, listed: ListedStudy | None, parts: Parts, path: Path, written: Written) -> Written:
     """A study as it was written, with the changes that the suite makes to it."""
     if listed is None:
         found = written.copy()
-        for name in OWN_FIELDS:
+        for name in OWN_FIELDS - {"profile"}:  # which the study then refuses: there is no file to read with it
             found.data.pop(name, None)
         take_changes(found)
     else:
@@ -265,12 +273,9 @@ def _written(suite: SuiteFile, listed: ListedStudy | None, parts: Parts, path: P
         found = read_source(folder / expanded(listed.file))
         if "suite" in found.data and "arms" not in found.data:
             raise FairtuneError(f"{found.label} is a suite, and a suite holds studies; list its studies here instead.")
-        own = listed.profile is not None
-        take_changes(
-            found, (), listed.profile or suite.profile, written.where((*path, "profile") if own else ("profile",))
-        )
+        chosen = (*path, "profile") if listed.profile is not None else ("profile",)
+        take_changes(found, (), listed.profile or suite.profile, written.where(chosen))
         _change(found, listed.set, written, path)
-    names: list[str] = [suite.suite]
     for place, entry in parts:
         field = "task" if isinstance(entry, ListedTask) else "model"
         value = entry.model_dump(mode="json", include={field}, exclude_unset=True)[field]
@@ -278,9 +283,9 @@ def _written(suite: SuiteFile, listed: ListedStudy | None, parts: Parts, path: P
             value["name"] = entry.name
         set_value(found, field, value, written.where(place))
         _change(found, entry.set, written, place)
-        names.append(_label(entry) or "")
     if parts:
-        set_value(found, "study", "-".join(names)[:LONGEST_NAME], written.where(("suite",)))
+        name = "-".join([suite.suite, *(entry.label for _, entry in parts)])[:LONGEST_NAME]
+        set_value(found, "study", name, written.where(("suite",)))
     found.data.pop("profiles", None)  # the other profiles of a file are none of the suite's
     return found
 
@@ -300,7 +305,7 @@ def _cell_problems(cells: Mapping[str, SuiteStudy]) -> Iterator[tuple[str, str]]
         own = "" if isinstance(study.task, str) else study.task.train
         if (same := names.setdefault(study.study, key)) != key:
             begin = f"the study '{study.study}' is {same} already; studies of one name would share their runs"
-            yield key, f"{begin}. Change one with {{file: ..., set: {{study: NAME}}}}"
+            yield key, f"{begin}. Give one another name: {{..., set: {{study: NAME}}}}, or `name` of a task or model"
         elif files.setdefault(task, own) != own:
             yield key, f"another task with other files is called '{task}' too; give each task its own `name`"
         elif (same := pairs.setdefault((task, model), key)) != key:
@@ -332,34 +337,3 @@ def model_name(study: Study) -> str:
 def is_suite(source: StudySource) -> bool:
     """Whether a file says of itself that it is a suite."""
     return "suite" in read_source(source).data
-
-
-def check_suite(source: StudySource) -> tuple[Suite, list[Problem]]:
-    """Check a suite file with each of its profiles, every study of it, and the files and models that those name.
-
-    Returns:
-        The suite without a profile, and what its studies name that is not on this machine, each once.
-
-    Raises:
-        StudyError: with every problem found, each once.
-    """
-    profiles = read_source(source, "suite").data.get("profiles")
-    problems, absent, suites = list[Problem](), dict[str, Problem](), list[Suite]()
-    for profile in (None, *(profiles if isinstance(profiles, dict) else ())):
-        called, found = "" if profile is None else f"profile {profile}: ", list[Problem]()
-        try:
-            suites.append(load_suite(source, profile=profile))
-        except StudyError as error:
-            found = error.problems
-        for cell in suites[-1].studies if not found else ():
-            try:
-                check_file(cell.source)
-            except StudyError as error:
-                found += error.problems
-            else:
-                absent |= {one.message: one for one in find_absences(cell.source)}
-        known = {problem.message for problem in problems}
-        problems += [Problem(p.where, called + p.path, p.message) for p in found if p.message not in known]
-    if problems:
-        raise StudyError(problems)
-    return suites[0], list(absent.values())

@@ -38,9 +38,7 @@ def _parts(task: Definition, store: Store) -> dict[str, Any]:
 
 
 def _read(task: Definition, store: Store, aside: Path) -> Task:
-    parts = {
-        role: store.read(data, split, task.text, task.label, aside) for role, (data, split) in task.places().items()
-    }
+    parts = {role: store.read(data, split, aside) for role, (data, split) in task.places().items()}
     notes = _about_rows(task, parts)
     halved = _unlabelled(task, parts) or task.test is None
     if halved:

@@ -82,10 +82,10 @@ class Files:
         """What this place holds of a split, or of one column of it, without reading more than it must."""
         return key_of([file_identity(self._file(data, split)), *([data.only] if data.only else []), column])
 
-    def read(self, data: DataSet, split: str, texts: Sequence[str], label: str, aside: Path) -> Rows:
+    def read(self, data: DataSet, split: str, aside: Path) -> Rows:
         """One split; `aside` is a folder for files that need not last."""
         target = aside / f"{data.folder.replace('/', '-')}-{split}.rows"
-        rows = read_rows(self._file(data, split), [*texts, *data.only[:1]], label, target)
+        rows = read_rows(self._file(data, split), [*self.task.text, *data.only[:1]], self.task.label, target)
         return rows.where_equal(*data.only) if data.only else rows
 
     def texts(self, data: DataSet, split: str, column: str) -> Iterator[list[str]]:
@@ -110,7 +110,6 @@ class Hub:
 
     def __init__(self, task: Definition) -> None:
         self.task = task
-        self._loaded: dict[DataSet, Any] = {}
 
     def __str__(self) -> str:
         return f"hub {self.task.data}"
@@ -124,20 +123,14 @@ class Hub:
     def identity(self, data: DataSet, split: str, column: str = "") -> str:
         return f"hub {data.repository} {data.config} {data.revision} {split} {column}".rstrip()
 
-    def read(self, data: DataSet, split: str, texts: Sequence[str], label: str, aside: Path) -> Rows:  # noqa: ARG002 - `datasets` has files of its own
+    def read(self, data: DataSet, split: str, aside: Path) -> Rows:  # noqa: ARG002 - `datasets` has files of its own
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        where = f"hub data set {data}, split {split}"
-        if data not in self._loaded:
-            with self._explained(data) as datasets:
-                splits = datasets.load_dataset(
-                    data.repository, data.config, revision=data.revision, keep_in_memory=False
-                )
-            files = [file["filename"] for split in splits.values() for file in split.cache_files]
-            self._require_commit({Path(file).parent.name for file in files}, data)
-            self._loaded[data] = splits
-        rows = self._split(self._loaded[data], split, where)
+        where, texts, label = f"hub data set {data}, split {split}", self.task.text, self.task.label
+        with self._explained(data) as datasets:
+            rows = datasets.load_dataset(data.repository, data.config, revision=data.revision, split=split)
+        self._require_commit({Path(file["filename"]).parent.name for file in rows.cache_files}, data)
         check_columns(where, rows.column_names, [*texts, label])
         found = rows.data.table
         columns = {name: found.column(name) for name in texts}
@@ -150,15 +143,10 @@ class Hub:
             datasets.disable_progress_bars()
             builder = datasets.load_dataset_builder(data.repository, data.config, revision=data.revision)
             self._require_commit({Path(builder.cache_dir).name}, data)
-            for batch in self._split(builder.as_streaming_dataset(), split, where).iter(batch_size=HUB_ROWS):
+            for batch in builder.as_streaming_dataset(split).iter(batch_size=HUB_ROWS):
                 check_columns(where, list(batch), [column])
                 yield _texts(where, column, batch[column], range(number, number + len(batch[column])))
                 number += len(batch[column])
-
-    def _split(self, splits: Any, split: str, where: str) -> Any:
-        if split not in splits:
-            raise DataError(f"task '{self.task.name}': {where}: no such split; splits: {one_of(splits)}.")
-        return splits[split]
 
     def _require_commit(self, commits: set[str], data: DataSet) -> None:
         """Without network `datasets` takes whatever commit it fetched last."""

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.command import AsJson, console, print_json, report_errors
@@ -33,15 +32,10 @@ def cache(clear_it: Clear = False, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"cache": str(folder), "kinds": {name: asdict(area) for name, area in areas.items()}})
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("kind", style="cyan", no_wrap=True)
-    table.add_column("entries", justify="right")
-    table.add_column("size", justify="right")
-    table.add_column("what")
-    for name, area in areas.items():
-        table.add_row(name, f"{area.entries:,}", size_text(area.size), AREAS[name])
     total = size_text(sum(area.size for area in areas.values()))
     console().print(Text(f"{folder}: {total if areas else 'empty'}"), soft_wrap=True)
+    for name, area in areas.items():
+        line = f"{name:<10}{area.entries:>8,} entries {size_text(area.size):>9}  {AREAS[name]}"
+        console().print(Text(line), soft_wrap=True)
     if areas:
-        console().print(table)
         console().print(f"`fairtune data cache --clear` takes it away; {VARIABLE} moves it.")

@@ -14,12 +14,9 @@ from fairtune.core.errors import DataError
 from fairtune.core.files import write_atomically
 from fairtune.core.numbers import as_percent
 from fairtune.core.printable import printable
-from fairtune.report.figures.canvas import drawing, new_figure
+from fairtune.report.figures.canvas import drawing, new_figure, png
 from fairtune.report.figures.palette import BLUE, GREY, VERMILION
 from fairtune.tasks.card.lengths import CHOICES, Counts, Lengths
-
-DOTS = 160
-"""Of a PNG's inch."""
 
 
 def save_length_figure(lengths: Lengths, file: Path) -> None:
@@ -28,8 +25,6 @@ def save_length_figure(lengths: Lengths, file: Path) -> None:
     Raises:
         DataError: the file cannot be written.
     """
-    image_format = file.suffix.lower().removeprefix(".")
-    metadata = {"Software": None} if image_format == "png" else {"Date": None, "Creator": None}
     content = BytesIO()
     with drawing(ink="black", page="white"):
         figure = new_figure(7.5, 4.3)
@@ -38,7 +33,10 @@ def save_length_figure(lengths: Lengths, file: Path) -> None:
         sampled = " sampled" if lengths.train.sampled else ""
         title = f"{lengths.task} in tokens of {lengths.model}: {lengths.train.n:,}{sampled} training examples"
         figure.suptitle(printable(title), x=0.01, ha="left", fontsize=11.5, fontweight="bold")
-        figure.savefig(content, format=image_format, dpi=DOTS, facecolor="white", metadata=metadata)
+        if file.suffix.lower() == ".png":
+            content.write(png(figure))
+        else:
+            figure.savefig(content, format="svg", facecolor="white", metadata={"Date": None, "Creator": None})
     try:
         write_atomically(file, content.getvalue())
     except OSError as error:

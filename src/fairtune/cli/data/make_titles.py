@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from fairtune.cli.command import AsJson, console, print_json, report_errors
 from fairtune.core.errors import DataError
 from fairtune.core.printable import clip, printable
-from fairtune.tasks.titles import KINDS, MadeTitle, make_titles, read_titles
+from fairtune.tasks.titles import KINDS, make_titles, read_titles
 from fairtune.tasks.titles.files import check_target, write_made
 from fairtune.tasks.titles.made_titles import CORRECT, ROWS
 
@@ -80,17 +80,14 @@ def make(
     titles = read_titles(files, column, encoding)
     made = make_titles(titles, rows, seed, weights)
     write_made(out, made)
-    counts, examples = _summary(made)
+    found = Counter(row.kind for row in made)
+    counts = {kind: found[kind] for kind in (CORRECT, *KINDS)}
     if as_json:
         print_json({"file": str(out), "titles": len(titles), "rows": len(made), "seed": seed, "kinds": counts})
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("kind", no_wrap=True, style="cyan")
-    table.add_column("rows", justify="right")
-    table.add_column("example")
-    for name, count in counts.items():
-        table.add_row(Text(name), f"{count:,}", Text(clip(printable(examples.get(name, "")), SHOWN)))
-    console().print(table)
+    examples = {row.kind: clip(printable(row.title), SHOWN) for row in reversed(made)}
+    for kind, count in counts.items():
+        console().print(Text(f"{kind:<19}{count:>7,}  {examples.get(kind, '')}"), soft_wrap=True)
     console().print(Text(f"{out}: {len(made):,} rows, from {len(titles):,} titles, seed {seed}"), soft_wrap=True)
 
 
@@ -103,12 +100,3 @@ def _weights(given: list[str]) -> dict[str, float]:
         except ValueError:
             raise DataError(f"--weight {item}: write KIND=NUMBER, such as --weight truncated_end=20.") from None
     return weights
-
-
-def _summary(made: list[MadeTitle]) -> tuple[dict[str, int], dict[str, str]]:
-    """Rows of each kind, and one example each."""
-    counts, examples = dict.fromkeys([CORRECT, *KINDS], 0), dict[str, str]()
-    for row in made:
-        counts[row.kind] += 1
-        examples.setdefault(row.kind, row.title)
-    return counts, examples

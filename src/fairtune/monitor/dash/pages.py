@@ -9,12 +9,12 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from fairtune.analysis.scales import scale_of
 from fairtune.core.numbers import DASH, low_to_high
 from fairtune.core.printable import capital, clip, with_printable_texts
 from fairtune.monitor.study_view import StudyView
 from fairtune.monitor.time_left import duration_text
 from fairtune.report.figures.palette import ARMS
-from fairtune.settings.scales import scale_of
 
 DASHES = ((), (7, 3), (2, 3), (7, 3, 2, 3))
 """Of lines of arms once the colours are used up, as the report draws them."""

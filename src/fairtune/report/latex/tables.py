@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fairtune.analysis.arm_pairs import LEARNING, SIMPLE
+from fairtune.analysis.scales import Scale, scale_of
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, INFERIOR, NOT_INFERIOR, WORSE
 from fairtune.core.numbers import confidence, p_value
@@ -14,7 +15,6 @@ from fairtune.core.printable import capital
 from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.latex.plain import number, plain_latex
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import Scale, scale_of
 
 MARKS = {
     BETTER: "*", WORSE: r"\dagger", INFERIOR: r"\ddagger", NOT_INFERIOR: r"\circ", EQUIVALENT: "=",

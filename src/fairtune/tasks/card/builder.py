@@ -19,7 +19,6 @@ from fairtune.tasks.card.languages import languages_of
 from fairtune.tasks.card.warnings import warnings_of
 from fairtune.tasks.catalogue import load_task
 from fairtune.tasks.duplicates import contradictory, find_duplicates, repeated, shared, without_duplicates
-from fairtune.tasks.reading.rows import BATCH
 from fairtune.tasks.task import SPLITS, TEXT_COLUMNS, Split, Task
 from fairtune.tasks.text_hashes import exact_and_normal
 
@@ -51,14 +50,9 @@ def _count(task: Task) -> DataCard:
 
     def overlap(first: str, second: str) -> Overlap:
         ours, theirs = task.splits[second], task.splits[first]
-        return Overlap(
-            first=first,
-            second=second,
-            rows=len(ours),
-            exactly=int(shared(ours.exact, theirs.exact).sum()),
-            shared=int(shared(ours.normal, theirs.normal).sum()),
-            first_texts=int(shared(firsts[second], firsts[first]).sum()) if pairs else None,
-        )
+        exactly, alike = shared(ours.exact, theirs.exact).sum(), shared(ours.normal, theirs.normal).sum()
+        first_texts = int(shared(firsts[second], firsts[first]).sum()) if pairs else None
+        return Overlap(first, second, len(ours), int(exactly), int(alike), first_texts)
 
     return DataCard(
         task=task.name, source=task.source, fingerprint=task.fingerprint, pairs=pairs, trained_on=None,
@@ -70,10 +64,8 @@ def _count(task: Task) -> DataCard:
 
 def _split(split: Split, labels: tuple[str, ...]) -> SplitCard:
     opposed = contradictory(split.normal, split.labels)
-    words, characters, empty = _sizes(split)
-    different = np.unique(split.exact, return_index=True)[1][
-        :SAMPLE
-    ]  # with the lowest hashes: a sample that is always the same
+    words, characters, fewest = np.fromiter(_sizes(split), np.dtype((np.int64, 3))).T
+    sample = np.unique(split.exact, return_index=True)[1][:SAMPLE]  # with the lowest hashes: always the same one
     return SplitCard(
         hash=split.identity,
         rows=len(split),
@@ -83,10 +75,10 @@ def _split(split: Split, labels: tuple[str, ...]) -> SplitCard:
         contradictory=int(opposed.sum()),
         contradictory_texts=len(np.unique(split.normal[opposed])),
         contradictions=tuple(islice(_contradictions(split, np.flatnonzero(opposed), labels), EXAMPLES)),
-        empty=empty,
-        words=words,
-        characters=characters,
-        languages=languages_of(split.texts[int(row)] for row in different),
+        empty=int((fewest == 0).sum()),
+        words=_lengths(words),
+        characters=_lengths(characters),
+        languages=languages_of(split.texts[int(row)] for row in sample),
     )
 
 
@@ -106,18 +98,11 @@ def _contradictions(split: Split, rows: npt.NDArray[np.int64], labels: tuple[str
         yield Contradiction(shown, {label: count for label, count in counts.items() if count})
 
 
-def _sizes(split: Split) -> tuple[TextLengths, TextLengths, int]:
-    """Words and characters of the examples, and how many have an empty text."""
-    import pyarrow.compute as pc
-
-    words, characters, empty = [], [], 0
-    texts = split.table.select([name for name in TEXT_COLUMNS if name in split.table.column_names])
-    for batch in texts.to_batches(max_chunksize=BATCH):
-        counts = np.array([[len(text.split()) for text in column.to_pylist()] for column in batch.columns])
-        words.append(counts.sum(axis=0))
-        characters.append(sum(pc.utf8_length(column).to_numpy() for column in batch.columns))
-        empty += int((counts.min(axis=0) == 0).sum())
-    return _lengths(np.concatenate(words)), _lengths(np.concatenate(characters)), empty
+def _sizes(split: Split) -> Iterator[tuple[int, int, int]]:
+    """Of each example: its words, its characters, and the words of its shorter text."""
+    for texts in split.texts:
+        words = [len(text.split()) for text in texts]
+        yield sum(words), sum(map(len, texts)), min(words)
 
 
 def _lengths(sizes: npt.NDArray[np.int64]) -> TextLengths:

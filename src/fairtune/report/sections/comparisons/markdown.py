@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fairtune.analysis.arm_pairs import LEARNING, METHODS
 from fairtune.analysis.results import Results
+from fairtune.analysis.scales import Scale, relative, scale_of
 from fairtune.analysis.tuned_arms import point_text
 from fairtune.core.markdown import (
     heading,
@@ -29,7 +30,6 @@ from fairtune.report.sections.comparisons.worth import (
     settings_text,
     worth_notes,
 )
-from fairtune.settings.scales import Scale, relative, scale_of
 
 
 def raw_lines(header: Header, found: Sequence[Versus]) -> Iterator[str]:

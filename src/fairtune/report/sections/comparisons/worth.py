@@ -18,11 +18,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fairtune.analysis.arm_pairs import SETTINGS
+from fairtune.analysis.scales import relative, scale_of
 from fairtune.analysis.verdicts import BETTER, EQUIVALENT, NONE, NOT_INFERIOR, NOT_SEPARABLE, NOT_SHOWN
 from fairtune.core.numbers import DASH, confidence, low_to_high, ratio
 from fairtune.report.content import Header, Versus
 from fairtune.report.evidence import OTHER_WORK, UNTIMED
-from fairtune.settings.scales import relative, scale_of
 
 FEWEST = 2
 """Arms besides the reference, from which on a ranking says something."""

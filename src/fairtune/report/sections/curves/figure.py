@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from fairtune.analysis.scales import scale_of
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import INK, drawing, mark_arm, new_figure, svg_text
@@ -17,7 +18,6 @@ from fairtune.report.figures.palette import arm_style
 from fairtune.report.figures.rows import LETTER_INCHES, NARROW, cut_middle, legend_columns
 from fairtune.report.sections.curves.content import BANDS, LOSSES, Curve, Points, loss_groups
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import scale_of
 
 LARGEST = 30.0
 """A target loss beyond any that a plot could show."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from fairtune.analysis.decision_lines import VALIDATION, line_metric, probability_at
 from fairtune.analysis.results import Results
+from fairtune.analysis.scales import scale_of
 from fairtune.core.markdown import heading, plain, table
 from fairtune.core.numbers import DASH, significant
 from fairtune.report.content import Evidence, Header, ReportContent
 from fairtune.report.section import ReportSection
 from fairtune.settings.metrics import METRICS, metrics_of_classes
-from fairtune.settings.scales import scale_of
 
 TITLE = "The decision line"
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairtune.analysis.arm_pairs import BOTH, COPY, SETTINGS, SIMPLE
+from fairtune.analysis.scales import Scale, relative, scale_of
 from fairtune.core.numbers import low_to_high
 from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.figures.strips import StripAxis, difference_axis
 from fairtune.settings.learners import MAJORITY
-from fairtune.settings.scales import Scale, relative, scale_of
 
 Ends = tuple[float, float]
 

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairtune.analysis.arm_pairs import BOTH, COPY, SETTINGS, SIMPLE
+from fairtune.analysis.scales import scale_of
 from fairtune.core.numbers import confidence, low_to_high
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import symlog_if_wide
@@ -17,7 +18,6 @@ from fairtune.report.figures.palette import GREY, VERDICTS
 from fairtune.report.figures.rows import NARROW, entitle, figure_height, label_arms, place_apart, set_apart
 from fairtune.report.sections.forest.content import drawn_ends, unit_of
 from fairtune.settings.learners import MAJORITY
-from fairtune.settings.scales import scale_of
 
 Rows = Sequence[ArmRow]
 

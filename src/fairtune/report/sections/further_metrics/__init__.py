@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtune.analysis.results import Results
+from fairtune.analysis.scales import relative, scale_of
 from fairtune.analysis.statistics import Summary
 from fairtune.analysis.study_verdict import family_size, further_metrics, further_note
 from fairtune.core.markdown import heading, plain, table
@@ -14,7 +15,6 @@ from fairtune.core.numbers import DASH, low_to_high
 from fairtune.report.content import Evidence, ReportContent, Versus
 from fairtune.report.evidence import shared_seeds, versus_of
 from fairtune.report.section import ReportSection
-from fairtune.settings.scales import relative, scale_of
 
 TITLE = "Further metrics"
 

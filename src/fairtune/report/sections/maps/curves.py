@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fairtune.analysis.maps import UnitsScore
+from fairtune.analysis.scales import scale_of
 from fairtune.report.figures.canvas import new_figure
 from fairtune.report.figures.palette import arm_style
 from fairtune.report.figures.rows import legend_columns
 from fairtune.report.sections.maps.content import RunMaps
-from fairtune.settings.scales import scale_of
 
 MARKERS = "osD^vP*X"
 """One mark per arm, beside its colour."""

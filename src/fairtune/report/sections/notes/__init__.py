@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairtune.analysis.scales import scale_of
 from fairtune.core.markdown import heading, items, prose
 from fairtune.core.numbers import confidence, whole
 from fairtune.report.content import Header, ReportContent, TextFacts
 from fairtune.report.section import ReportSection
-from fairtune.settings.scales import scale_of
 
 RESAMPLED = "So the luck of seeds is also that of the sample: every interval and p counts it, with Student's t for the seeds alone."
 FIXED = (

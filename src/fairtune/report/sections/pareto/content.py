@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from fairtune.analysis.scales import scale_of
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.evidence import FAILED_AA
-from fairtune.settings.scales import scale_of
 
 SAME = 0.01
 """Costs that differ by no more than this share are not worth a figure."""

@@ -8,13 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from fairtune.analysis.scales import scale_of
 from fairtune.report.content import Header
 from fairtune.report.figures.axes import log_if_wide
 from fairtune.report.figures.canvas import INK, PAGE, drawing, mark_arm, new_figure, svg_text
 from fairtune.report.figures.palette import GREY, arm_style
 from fairtune.report.figures.rows import NARROW, cut_middle
 from fairtune.report.sections.pareto.content import CostPanel
-from fairtune.settings.scales import scale_of
 
 PANEL_INCHES = 2.9
 NAME_POINTS, LINE_POINTS = 80.0, 8.0

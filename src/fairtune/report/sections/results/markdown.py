@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from fairtune.analysis.arm_pairs import BOTH, SETTINGS
 from fairtune.analysis.convergence import reached_text
+from fairtune.analysis.scales import Scale, relative, scale_of
 from fairtune.analysis.statistics import Summary
 from fairtune.core.markdown import heading, plain, table
 from fairtune.core.numbers import DASH, confidence, low_to_high, p_value, whole
 from fairtune.report.content import ArmRow, Header, Versus
 from fairtune.report.sections.comparisons.markdown import difference_cells, difference_heads
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import Scale, relative, scale_of
 
 BY_MISTAKE = ("precision", "recall", "specificity", "macro_precision", "macro_recall")
 LOSSES = (

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fairtune.analysis.scales import scale_of
 from fairtune.core.numbers import low_to_high
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.palette import arm_style
 from fairtune.report.figures.strips import StripAxis, value_axis
 from fairtune.settings.learners import MAJORITY
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import scale_of
 
 Ends = tuple[float, float]
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairtune.analysis.scales import scale_of
 from fairtune.core.numbers import confidence, low_to_high
 from fairtune.report.content import ArmRow, Header
 from fairtune.report.figures.axes import log_if_wide
@@ -16,7 +17,6 @@ from fairtune.report.figures.palette import GREY, arm_style
 from fairtune.report.figures.rows import NARROW, entitle, figure_height, label_arms, place_apart, set_apart
 from fairtune.settings.learners import MAJORITY
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.scales import scale_of
 
 Rows = Sequence[ArmRow]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fairtune.analysis.scales import Scale, scale_of
 from fairtune.analysis.tuned_arms import StudyTuning, TunedArm, point_text
 from fairtune.core.markdown import heading, plain, prose, table
 from fairtune.core.numbers import as_percent
@@ -12,7 +13,6 @@ from fairtune.ledger.trials import TrialScores
 from fairtune.report.content import Evidence, ReportContent
 from fairtune.report.figures.widths import both_widths
 from fairtune.report.section import ReportSection
-from fairtune.settings.scales import Scale, scale_of
 
 HEADS = ("arm", "settings", "validation", "by seed", "")
 CURVE = (

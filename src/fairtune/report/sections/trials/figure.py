@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from matplotlib.ticker import MaxNLocator
 
+from fairtune.analysis.scales import scale_of
 from fairtune.analysis.tuned_arms import BestOf
 from fairtune.report.figures.canvas import INK, drawing, new_figure, svg_text
 from fairtune.report.figures.palette import arm_style
 from fairtune.report.figures.rows import NARROW
-from fairtune.settings.scales import scale_of
 
 FEW = 4
 """Arms up to which intervals are shaded; of more they would hide each other, and stand in the table below."""
