@@ -27,7 +27,12 @@ def make_study(runs: Path, study: str, metric: str, scores: list[float | None]) 
         {"position": seed, "arm": "baseline", "seed": seed, "key": f"k{seed}"} for seed in range(len(scores))
     ]
     compare = {"to": "baseline", "margin": None, "confidence": 0.95}
-    plan = {"plan": "p", "study": study, "task": {"kind": "any", "metric": metric}, "arms": {"baseline": {"control": None}}}
+    plan = {
+        "plan": "p",
+        "study": study,
+        "task": {"kind": "any", "metric": metric},
+        "arms": {"baseline": {"control": None}},
+    }
     write_study(runs / study, {**plan, "compare": compare, "runs": planned})
     for run, score in zip(planned, scores, strict=True):
         if score is not None:

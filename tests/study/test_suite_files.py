@@ -149,7 +149,10 @@ def test_a_suite_of_files_names_its_tasks(folder: Path) -> None:
             ["s.yaml:2: train.epoch: unknown key", "Did you mean 'epochs'?"],
         ),
         ("suite: x\nstudies: [a.yaml]\ntasks: [sst2]\n", ["s.yaml:2: studies: lists whole studies"]),
-        (f"suite: x\ntasks: [sst2, sst2]\nmodel: minilm\n{ARMS}\n", ["s.yaml:2: tasks[1]: the study 'x-sst2' is tasks[0] already"]),
+        (
+            f"suite: x\ntasks: [sst2, sst2]\nmodel: minilm\n{ARMS}\n",
+            ["s.yaml:2: tasks[1]: the study 'x-sst2' is tasks[0] already"],
+        ),
         (
             f"suite: x\ntasks: [sst2]\nmodels: [{{model: {{preset: gpt-mini}}}}]\n{ARMS}\n",
             ["s.yaml:3: models[0].name: is needed"],
