@@ -33,7 +33,7 @@ from fairtune.tasks.card.contamination import (
 )
 from fairtune.tasks.card.lengths import COVERAGE, Counts, auto_length, heldout_counts, train_counts
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
-from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.blocks import TextTask
 
 FEWEST_FOR_PAIRS = 2
 MOST_TOKENS = 1024
