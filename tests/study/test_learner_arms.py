@@ -130,8 +130,3 @@ def test_everything_can_be_compared_to_a_learner_and_methods_still_to_their_cont
     assert "baseline-lr-1e-3: {lr: 0.001}" in lacking.do
     added = toy({"linear-probe": {}, "focal": {"methods": ["focal"]}}, compare={"to": "linear-probe"}, controls=True)
     assert added.primaries["focal"] == "baseline"
-
-
-def test_arms_that_score_other_examples_are_warned_about(toy: Any) -> None:
-    plan = toy({"baseline": {}, "tfidf": {"eval_examples": 20}})
-    assert [caution.code for caution in plan.cautions if caution.grade == "warning"][-1:] == ["unequal-scoring"]

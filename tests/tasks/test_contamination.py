@@ -69,12 +69,6 @@ def test_allowed_it_runs_and_is_recorded(tmp_path: Path, plan: Any) -> None:
     assert "The study allows it" in note
 
 
-def test_dedupe_mends_it(tmp_path: Path, plan: Any) -> None:
-    made = plan(leaking(tmp_path, 3), dedupe=True)
-    assert made.notes == ()
-    assert made.task.rows == {"train": 40, "validation": 10, "test": 20}
-
-
 def package_hashes(source: str, folder: Path) -> Any:
     file = package_file(REVIEWS)
     rows = read_rows(file, ["text", "source"], "label", folder / source).where_equal("source", source)

@@ -46,7 +46,6 @@ class FullStudy:
 
     Args:
         study: with numbers for its lengths, and with the arms that were added.
-        models: what each arm starts from.
         tokenizer: None where it is the checkpoint's own and the task is to classify.
         examples: training examples of each arm: rows of a task, or blocks of text.
         notes: what a reader of its results must know of the data.
