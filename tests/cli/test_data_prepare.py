@@ -90,17 +90,6 @@ def test_token_blocks_are_made_once_for_each_split_and_limit(text_study: Path) -
     assert found.counts.tokens == blocks[3]["counts"]["tokens"], "the same that a program gets"
 
 
-def test_a_profile_and_an_override_are_heard(text_study: Path) -> None:
-    whole = json.loads(call(text_study, "--profile", "all", "--json").output)
-    assert [step["what"] for step in whole["steps"]][:3] == [
-        "model tiny-gpt",
-        "tokenizer tiny-gpt",
-        "token blocks, train",
-    ]
-    other = json.loads(call(text_study, "--set", "train.tokens=300", "--json").output)
-    assert other["steps"][2]["counts"]["tokens"] == 300
-
-
 def test_a_task_is_read_and_tokenised_for_each_length(class_study: Path) -> None:
     first = json.loads(call(class_study, "--json").output)
     assert [step["what"] for step in first["steps"]] == [

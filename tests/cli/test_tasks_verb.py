@@ -13,7 +13,7 @@ from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.tasks.definitions import LANGUAGES, SST2
+from fairtune.tasks.definitions import SST2
 
 
 @pytest.fixture(autouse=True)
@@ -73,14 +73,6 @@ def test_a_line_has_kind_classes_rows_metric_licence_and_source() -> None:
     assert lines("imdb")[0] == "imdb classify, 2 95% of 25,000 5% of 25,000 25,000 accuracy"
     assert lines("wikitext-2")[0] == "wikitext-2 language model 36,718 3,760 4,358 perplexity"
     assert lines("xnli/<language>")[1].startswith("hub, nyu-mll/glue, facebook/xnli; licence: CC BY-NC")
-
-
-def test_the_languages_are_shown_where_they_are_asked_for() -> None:
-    shown = call("xnli").output
-    for language in LANGUAGES:
-        assert f"xnli/{language} " in shown
-    assert "xnli/<language>" not in shown
-    assert list(json.loads(call("xnli/<language>", "--json").output)["tasks"]) == [f"xnli/{name}" for name in LANGUAGES]
 
 
 def test_one_task_is_shown_with_everything() -> None:

@@ -6,10 +6,9 @@ import io
 
 import pytest
 from rich.console import Group
-from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
-from tests.hostile import ALL, CODES, MARKS, STYLE, raw_codes
+from tests.hostile import CODES, MARKS, STYLE, raw_codes
 
 from fairtune.core.console import Console
 
@@ -54,16 +53,3 @@ def test_a_narrow_table_keeps_its_width_and_loses_no_text(width: int) -> None:
     output = shown(grid, width=width)
     assert "".join(output.split()) == r"\x1b[2J" * 5 + "end"
     assert max(map(len, output.splitlines())) <= width
-
-
-def test_bars_have_names_as_they_are() -> None:
-    out = io.StringIO()
-    columns = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[note]}", markup=False)
-    console = Console(file=out, width=4000, force_terminal=True, color_system=None)
-    with Progress(*columns, console=console) as bars:
-        bars.add_task(ALL, note="[/x]")
-        bars.console.print(f"{ALL}: failed: [/red]")
-    output = STYLE.sub("", out.getvalue().replace("\r", ""))
-    assert raw_codes(output) == []
-    assert ": failed: [/red]" in output
-    assert " [/x]" in output

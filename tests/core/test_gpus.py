@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 from tests.fake_nvml import GB, UUIDS, FakeNvml, use_fake
 
 from fairtune.core import gpus
-from fairtune.core.gpus import Gpu, describe_gpu, find_gpus, sees_all_processes, visible_gpus
+from fairtune.core.gpus import Gpu, describe_gpu, find_gpus, visible_gpus
 
 
 @pytest.fixture
@@ -51,15 +50,6 @@ def test_in_a_container_no_process_counts_as_foreign(nvml: FakeNvml, monkeypatch
     assert describe_gpu(gpu())["other_processes"] is None
 
 
-def test_only_the_machines_own_space_of_process_ids_can_be_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number, first in (("4026531836", True), ("4026532198", False)):
-        (tmp_path / number).symlink_to(f"pid:[{number}]")
-        monkeypatch.setattr(gpus, "OWN_SPACE", tmp_path / number)
-        assert sees_all_processes() is first
-
-
 @pytest.mark.usefixtures("nvml")
 @pytest.mark.parametrize(
     ("listed", "found"),
@@ -82,12 +72,6 @@ def test_only_the_machines_own_space_of_process_ids_can_be_compared(
 def test_every_form_is_read_as_cuda_reads_it(listed: str, found: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
     assert [gpu.number for gpu in visible_gpus() or ()] == found
-
-
-def test_without_a_list_every_gpu_is_seen_in_the_order_of_the_bus(nvml: FakeNvml) -> None:
-    nvml.cards.reverse()
-    assert [gpu.uuid for gpu in visible_gpus() or ()] == list(UUIDS)
-    assert nvml.open == 0
 
 
 def test_without_nvml_nothing_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -90,22 +88,6 @@ def test_an_owner_that_beats_is_never_replaced_and_a_silent_one_is_by_the_watche
     taken.release(finished=True)
 
 
-@pytest.mark.usefixtures("other_machine")
-def test_of_many_takers_of_a_dead_owners_lease_one_gets_it(tmp_path: Path, clock: Clock) -> None:
-    take(tmp_path)
-    watches = [LeaseWatch(tmp_path) for _ in range(8)]
-    assert not any(watch.try_take() for watch in watches)
-    clock.now = 61.0
-    found: list[Lease | None] = []
-    threads = [threading.Thread(target=lambda watch=watch: found.append(watch.try_take())) for watch in watches]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    (lease,) = [one for one in found if one is not None]
-    lease.release(finished=True)
-
-
 @pytest.mark.parametrize("began", [0.0, None])
 def test_a_dead_process_of_this_machine_needs_no_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, began: float | None
@@ -144,18 +126,6 @@ def test_the_thread_beats_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not lease._thread.is_alive()
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff" * 512])
-def test_what_cannot_be_read_counts_as_held_until_it_was_silent(tmp_path: Path, clock: Clock, content: bytes) -> None:
-    (tmp_path / FOLDER).mkdir()
-    (tmp_path / FOLDER / "3").write_bytes(content)
-    watch = LeaseWatch(tmp_path)
-    assert watch.try_take() is None
-    clock.now = 61.0
-    lease = watch.try_take()
-    assert lease is not None
-    assert lease.number == 4
-
-
 def test_a_thousand_runs_with_random_kills_finish_once_each(tmp_path: Path) -> None:
     runs = 1000
     for run in range(runs):
@@ -172,43 +142,3 @@ def test_a_thousand_runs_with_random_kills_finish_once_each(tmp_path: Path) -> N
     folders = [tmp_path / str(run) for run in range(runs)]
     assert all((folder / "result").exists() for folder in folders)
     assert not [folder.name for folder in folders if (folder / "twice").exists()]
-
-
-PAUSED = """
-import os, signal, sys
-from pathlib import Path
-from fairtune.core import leases
-from fairtune.core.errors import LeaseLost
-leases._machine = lambda: "another machine"
-leases.BEAT_SECONDS, leases.SILENCE_SECONDS = 0.05, 0.3
-folder = Path(sys.argv[1])
-lease = leases.LeaseWatch(folder).try_take()
-(folder / "work").write_text("once")
-os.kill(os.getpid(), signal.SIGSTOP)
-try:
-    lease.check()
-except LeaseLost:
-    lease.release(finished=True)
-    sys.exit(7)
-(folder / "work").write_text("twice")
-"""
-
-
-def test_an_owner_that_wakes_up_after_it_was_replaced_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leases, "SILENCE_SECONDS", 0.3)
-    holder = subprocess.Popen([sys.executable, "-c", PAUSED, str(tmp_path)], cwd=ROOT)
-    try:
-        os.waitpid(holder.pid, os.WUNTRACED)
-        watch = LeaseWatch(tmp_path)
-        while (lease := watch.try_take()) is None:
-            time.sleep(0.02)
-        os.kill(holder.pid, signal.SIGCONT)
-        assert holder.wait(60) == 7
-    finally:
-        holder.kill()
-        holder.wait()
-    assert (tmp_path / "work").read_text() == "once"
-    assert (tmp_path / FOLDER / "2").exists()
-    lease.release(finished=True)

@@ -54,18 +54,3 @@ def test_threads_wait_asleep_unless_it_is_too_late_or_the_user_said_how(
     monkeypatch.setattr(sys, "modules", {"torch": object()} if torch_is_there else {})
     wait_asleep()
     assert environment == (given if given or torch_is_there else PATIENT)
-
-
-def test_the_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 5}, raising=False)
-    assert available_cores() == 3
-
-
-@pytest.mark.parametrize(("counted", "cores"), [(6, 6), (None, 1)])
-def test_without_affinity_the_cores_are_counted(
-    monkeypatch: pytest.MonkeyPatch, counted: int | None, cores: int
-) -> None:
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.delattr(os, "process_cpu_count", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: counted)
-    assert available_cores() == cores

@@ -20,7 +20,6 @@ import fairtune
 from fairtune.cli.app import app
 from fairtune.core import plugins
 from fairtune.core.plugins import ConsentNeeded, allowed_files
-from fairtune.study.study_file import load_study
 from fairtune.testing.runs import toy_source
 
 pytestmark = pytest.mark.usefixtures("forgotten_plugins")
@@ -63,14 +62,6 @@ def test_a_verb_names_the_file_and_executes_nothing(study: Path, verb: str) -> N
     assert not allowed_files()
 
 
-def test_every_file_is_named_at_once(study: Path) -> None:
-    (study.parent / "more.py").write_text(ADDS.format(name="more"))
-    study.write_text(study.read_text().replace("- theirs\n", "- theirs\n- more.py\n", 1))
-    with pytest.raises(ConsentNeeded) as needed:
-        load_study(study)
-    assert [Path(file).name for file in needed.value.files] == ["theirs.py", "more.py"]
-
-
 def test_an_allowed_file_is_asked_about_once_also_when_it_is_edited(study: Path) -> None:
     assert call("validate", study, "--allow-plugins").exit_code == 0
     assert executed(study)
@@ -110,12 +101,6 @@ def test_in_python_the_caller_allows_it_or_imports_it_first(study: Path, monkeyp
     __import__("theirs")
     fairtune.load_study(study)
     assert not allowed_files(), "the user's own import is not remembered"
-
-
-def test_python_remembers_what_was_allowed(study: Path) -> None:
-    fairtune.load_study(study, allow_plugins=True)
-    assert executed(study)
-    fairtune.load_study(study)
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2)])

@@ -28,7 +28,7 @@ from fairtune.core.plugins import (
 from fairtune.methods.registry import method_plugin, registered
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
-from fairtune.testing.runs import ToyStudy, toy_source
+from fairtune.testing.runs import toy_source
 
 pytestmark = pytest.mark.usefixtures("forgotten_plugins", "trusted")
 
@@ -75,12 +75,6 @@ def test_a_changed_plugin_is_another_run(study: Path) -> None:
     after = make_plan(load_study(study))
     assert after.hash != before.hash
     assert [a.key == b.key for a, b in zip(before.runs, after.runs, strict=True)] == [True, False]
-
-
-def test_without_plugins_nothing_of_a_plan_mentions_them(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> None:
-    job = ToyStudy(toy_source(tiny_model, tiny_task), tmp_path).job("runs", ["focal"])
-    assert not job.plugins
-    assert "plugin" not in json.dumps(job.settings.as_json())
 
 
 def test_another_file_of_the_same_name_replaces_the_former(tmp_path: Path) -> None:
@@ -148,12 +142,6 @@ def test_a_fixed_plugin_can_be_read_again(study: Path) -> None:
 def test_a_name_that_is_no_plugin_is_refused(study: Path, name: str, expected: str) -> None:
     with pytest.raises(FairtuneError, match=expected):
         load_study(study, [f"plugins=[{name}]"])
-
-
-def test_a_file_may_not_hide_a_module_that_is_in_use(study: Path) -> None:
-    (study.parent / "json.py").write_text(ADDS.format(name="nothing"))
-    with pytest.raises(FairtuneError, match="another module is called 'json'; give it another name"):
-        load_study(study, ["plugins=[json]"])
 
 
 def test_a_worker_refuses_a_file_that_changed_or_is_gone(study: Path) -> None:

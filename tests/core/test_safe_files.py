@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairtune.core.errors import LedgerError
 from fairtune.core.files import (
     finite,
     read_json,
@@ -22,13 +21,6 @@ from fairtune.core.files import (
     write_json,
 )
 from fairtune.ledger.predictions import Predictions, read_predictions, write_predictions
-
-
-def test_json_comes_back(tmp_path: Path) -> None:
-    value = {"a": [1, 2.5, None, True], "é": {"b": "“text”"}}
-    write_json(tmp_path / "x.json", value)
-    assert read_json(tmp_path / "x.json") == value
-    assert [p.name for p in tmp_path.iterdir()] == ["x.json"], "nothing is left aside"
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
@@ -112,19 +104,6 @@ def test_numbers_that_json_has_no_word_for_become_null(tmp_path: Path) -> None:
     assert finite({1: 2.0}) == {"1": 2.0}
 
 
-@pytest.mark.parametrize("content", [None, b"", b"{", b"[1]", b"\xff\xfe", b"null"])
-def test_reading_what_is_no_mapping_gives_none(tmp_path: Path, content: bytes | None) -> None:
-    if content is not None:
-        (tmp_path / "x.json").write_bytes(content)
-    assert read_json(tmp_path / "x.json") is None
-
-
-def test_writing_bytes_replaces_whole_files(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "x", b"long content")
-    write_atomically(tmp_path / "x", b"short")
-    assert (tmp_path / "x").read_bytes() == b"short"
-
-
 def make_predictions(n: int, split: str, classes: int = 3) -> Predictions:
     generator = np.random.default_rng(n)
     scores = generator.normal(size=(n, classes)).astype(np.float32) * np.float32(1e-3)
@@ -141,27 +120,3 @@ def test_predictions_come_back_bit_for_bit(tmp_path: Path) -> None:
         assert found.scores.dtype == np.float32
         assert found.scores.tobytes() == part.scores.tobytes()
     assert len(read_predictions(tmp_path / "p.parquet", "train").ids) == 0
-
-
-def test_a_full_disk_keeps_the_old_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "p.parquet"
-    write_predictions(file, {"test": make_predictions(5, "test")})
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_predictions(file, {"test": make_predictions(6, "test")})
-    monkeypatch.undo()
-    assert len(read_predictions(file, "test").ids) == 5
-    assert [p.name for p in tmp_path.iterdir()] == ["p.parquet"]
-
-
-@pytest.mark.parametrize("content", [None, b"", b"PAR1 and nothing more"])
-def test_predictions_that_cannot_be_read_are_reported(tmp_path: Path, content: bytes | None) -> None:
-    file = tmp_path / "p.parquet"
-    if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(LedgerError, match=r"p\.parquet: these predictions cannot be read"):
-        read_predictions(file, "test")

@@ -6,14 +6,13 @@ import getpass
 import json
 import os
 import platform
-import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from tests.fake_nvml import GB, FakeNvml, use_fake
 
-from fairtune.ledger.environment import capture_environment, capture_load, gpus
+from fairtune.ledger.environment import capture_environment, gpus
 
 
 def test_versions_hardware_and_load_are_listed() -> None:
@@ -61,56 +60,8 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     return fake
 
 
-def test_gpus_are_described_with_everything_that_may_disturb_a_run(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    first, second = gpus()
-    assert first == {
-        "index": 0,
-        "name": "NVIDIA A100-SXM4-40GB",
-        "driver": "550.1",
-        "temperature": 40,
-        "utilisation": 0,
-        "clock_mhz": 1410,
-        "slowed": [],
-        "memory_used_bytes": GB,
-        "memory_bytes": 40 * GB,
-        "other_processes": 0,
-        "visible": False,
-    }
-    assert (second["visible"], second["utilisation"], second["other_processes"]) == (True, 10, 1)
-    assert capture_load()["gpus"] == [first, second]
-    assert nvml.open == 0, "NVML is shut down again"
-
-
-@pytest.mark.parametrize(
-    ("question", "fields"),
-    [
-        ("nvmlDeviceGetName", ["name"]),
-        ("nvmlDeviceGetTemperature", ["temperature"]),
-        ("nvmlDeviceGetUtilizationRates", ["utilisation"]),
-        ("nvmlDeviceGetMemoryInfo", ["memory_used_bytes", "memory_bytes"]),
-        ("nvmlDeviceGetComputeRunningProcesses", ["other_processes"]),
-    ],
-)
-def test_a_question_a_gpu_does_not_answer_is_unknown_and_the_rest_is_reported(
-    nvml: FakeNvml, question: str, fields: list[str]
-) -> None:
-    nvml.deaf = {question}
-    found = gpus()
-    assert len(found) == 2
-    for gpu in found:
-        assert {key for key, value in gpu.items() if value is None} == set(fields)
-
-
 @pytest.mark.parametrize("question", ["nvmlInit", "nvmlSystemGetDriverVersion", "nvmlDeviceGetCount"])
 def test_a_driver_that_fails_is_no_gpu(nvml: FakeNvml, question: str) -> None:
     nvml.deaf = {question}
     assert gpus() == []
     assert nvml.open == 0
-
-
-def test_without_the_library_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert gpus() == []

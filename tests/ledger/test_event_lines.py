@@ -42,11 +42,6 @@ def test_events_are_appended_with_their_values_and_time(tmp_path: Path) -> None:
         json.loads(line, parse_constant=pytest.fail)
 
 
-def test_no_file_is_no_events(tmp_path: Path) -> None:
-    assert all_events(tmp_path / "none") == []
-    assert counted_events(tmp_path / "none") == []
-
-
 @pytest.mark.parametrize("cut", [1, 5, 20])
 def test_a_cut_off_last_line_costs_that_line_only(tmp_path: Path, cut: int) -> None:
     file = tmp_path / "events.jsonl"
@@ -76,13 +71,6 @@ def test_what_was_lost_and_done_again_is_counted_once(tmp_path: Path) -> None:
         *[("resumed", 2), ("step", 2), ("step", 3), ("evaluation", 4)],
     ]
     assert len(all_events(file)) == 11, "nothing is removed from the file"
-
-
-def test_a_run_that_starts_again_from_nothing_counts_nothing_of_before(tmp_path: Path) -> None:
-    file = tmp_path / "events.jsonl"
-    write(file, ("resumed", 0), ("step", 0), ("step", 1))
-    write(file, ("resumed", 0), ("step", 0))
-    assert names(counted_events(file)) == [("resumed", 0), ("resumed", 0), ("step", 0)]
 
 
 WRITER = """

@@ -25,13 +25,6 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         assert found.tokens.tolist() == kept.tokens.tolist()
 
 
-def test_a_file_may_say_why_it_holds_nothing(tmp_path: Path) -> None:
-    about = AboutExamples("", {}, problem="no idea")
-    write_examples(tmp_path / "e", about, {})
-    assert about_examples(tmp_path / "e") == about
-    assert read_examples(tmp_path / "e", "test").ids == ()
-
-
 @pytest.mark.parametrize("content", [None, b"", b"no parquet"])
 def test_missing_and_damaged_files(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:

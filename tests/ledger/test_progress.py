@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +53,6 @@ def test_a_file_that_is_another_one_is_read_from_its_start(tmp_path: Path, how: 
             write(file, 7)
     assert read(tail)[:1] == ([] if how == "gone" else [7])
     assert tail.restarted
-
-
-def test_a_pipe_in_the_place_of_events_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "events.jsonl")
-    assert read(EventTail(tmp_path / "events.jsonl")) == []
 
 
 # -- how far a run is --------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -57,13 +56,6 @@ def test_a_folder_says_what_state_its_run_is_in(tmp_path: Path) -> None:
 SETTINGS = {"train": {"lr": 1e-4, "epochs": 3}, "task": {"name": "t"}, "methods": []}
 
 
-def test_a_folder_of_the_same_plan_is_accepted(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, "s", "a", 0)
-    folder.check_plan({"key": "1", "settings": SETTINGS})
-    folder.write_plan({"key": "1", "settings": SETTINGS})
-    folder.check_plan({"key": "1", "settings": SETTINGS})
-
-
 def test_a_folder_of_another_plan_is_refused_naming_what_differs(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "s", "a", 0)
     folder.write_plan({"key": "1", "settings": SETTINGS})
@@ -80,22 +72,6 @@ def test_a_folder_of_another_plan_is_refused_naming_what_differs(tmp_path: Path)
     assert folder.plan.read_bytes() == before
 
 
-def test_a_plan_without_settings_is_refused_too(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, "s", "a", 0)
-    folder.write_plan({"key": "1"})
-    with pytest.raises(LedgerError, match="another plan"):
-        folder.check_plan({"key": "2", "settings": SETTINGS})
-
-
-def test_scratch_is_cleared_and_the_record_stays(tmp_path: Path) -> None:
-    folder = make_run(tmp_path)
-    (folder.checkpoint / "step-1").mkdir(parents=True)
-    folder.clear_scratch()
-    folder.clear_scratch()
-    assert not folder.checkpoint.exists()
-    assert run_state(folder).status == "finished"
-
-
 def test_an_unknown_study_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match=r"no study 'x' .* holds no study yet.*fairtune run"):
         require_study(tmp_path / "none", "x")
@@ -107,11 +83,6 @@ def test_an_unknown_study_names_the_known_ones(tmp_path: Path) -> None:
     assert require_study(tmp_path, "movies") == tmp_path / "movies"
 
 
-def test_a_writable_folder_is_made_and_left_clean(tmp_path: Path) -> None:
-    require_writable(tmp_path / "a" / "b")
-    assert list((tmp_path / "a" / "b").iterdir()) == []
-
-
 def test_a_folder_below_a_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for path in (tmp_path / "file", tmp_path / "file" / "runs"):
@@ -119,46 +90,6 @@ def test_a_folder_below_a_file_cannot_be_written(tmp_path: Path) -> None:
             require_writable(path)
         assert f"the runs folder {path} cannot be written" in str(caught.value)
         assert "--runs" in str(caught.value)
-
-
-@pytest.mark.parametrize("path", ["/proc/fairtune-runs", "/sys/fairtune-runs", "/proc", "/sys/kernel"])
-def test_a_read_only_place_cannot_be_written(path: str) -> None:
-    if not Path(path).parent.is_dir() or not Path("/sys/kernel").is_dir():
-        pytest.skip("no such place here")
-    with pytest.raises(LedgerError, match=r"cannot be written \(.+\); choose another with --runs"):
-        require_writable(Path(path))
-
-
-HOLDER = """
-import sys, time
-from pathlib import Path
-from fairtune.ledger.folders import lock
-with lock(Path(sys.argv[1]), "taken"):
-    print("held", flush=True)
-    time.sleep(60)
-"""
-
-
-def test_a_lock_is_exclusive_between_processes_and_ends_with_kill_9(tmp_path: Path) -> None:
-    file = tmp_path / "deep" / ".lock"
-    assert not is_locked(file)
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(file)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == "held\n"
-            assert is_locked(file)
-            with (
-                pytest.raises(LedgerError, match=r"^somebody else works here$"),
-                lock(file, "somebody else works here"),
-            ):
-                pytest.fail("the lock was given twice")
-        finally:
-            process.kill()
-    assert process.returncode == -signal.SIGKILL
-    assert not is_locked(file)
-    with lock(file, "taken"):
-        assert is_locked(file)
-    assert not is_locked(file)
 
 
 ASKER = """

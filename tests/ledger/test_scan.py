@@ -18,7 +18,6 @@ from fairtune.ledger.folders import RunFolder, lock
 from fairtune.ledger.scan import LedgerScan
 from fairtune.ledger.seals import close_run
 from fairtune.ledger.studies import run_folder, write_study
-from fairtune.ledger.worker_signs import WorkerSign, write_sign
 
 RESULT = {"status": "finished", "metric": "accuracy", "metrics": {"test": {"accuracy": 0.8}}, "seconds": {"total": 3.5}}
 
@@ -146,30 +145,6 @@ def test_what_has_not_moved_is_not_read_again_by_a_report_of_a_watched_study_eit
     assert live.states.state(run_folder(tmp_path, "s", "other", 1), "k").status == "finished"
     assert live.states.state(run_folder(tmp_path, "s", "other", 1), "of another plan").status == "waiting"
     assert read[2:] == ["other/seed-1"]
-
-
-def test_worker_signs_are_news(tmp_path: Path) -> None:
-    plan(tmp_path)
-    live = LedgerScan(tmp_path)
-    live.tick()
-    (tmp_path / "s" / "logs").mkdir()
-    for beat in range(3):
-        write_sign(tmp_path / "s" / "logs", WorkerSign("cpu-1", "cpu", run="baseline/seed-0", beat=beat))
-        assert live.tick() == {"s"}
-        assert [(one.sign.run, one.fresh) for one in live.signs("s")] == [("baseline/seed-0", True)]
-
-
-def test_a_clock_that_jumps_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan(tmp_path)
-    folder = finish(tmp_path)
-    for time in (4e9, 1.0):
-        os.utime(folder.events, (time, time))
-        os.utime(folder.path, (time, time))
-        monkeypatch.setattr("time.time", lambda time=time: 5e9 - time)
-        live = LedgerScan(tmp_path)
-        live.tick()
-        assert states(live)[0] == "finished"
-        assert live.tick() == set()
 
 
 def test_a_study_that_goes_away_is_told_and_one_that_comes_back_is_shown(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.ledger.records import write_arrays
 from fairtune.ledger.seals import (
-    CHECKED,
     RunState,
     close_run,
     run_state,
@@ -87,22 +84,6 @@ def test_a_changed_or_missing_file_makes_a_run_damaged_and_is_named(closed: RunF
         assert (found.status, found.result) == ("damaged", {}), name
         assert found.problem is not None
         assert name in found.problem
-
-
-def test_any_flipped_bit_is_noticed_or_changes_nothing(closed: RunFolder) -> None:
-    dice, whole = random.Random(0), run_state(closed)
-    for _ in range(300):
-        file = closed.path / dice.choice([*SEALED, CHECKED])
-        content = file.read_bytes()
-        place = dice.randrange(len(content))
-        file.write_bytes(content[:place] + bytes([content[place] ^ 1 << dice.randrange(8)]) + content[place + 1 :])
-        found = run_state(closed)
-        assert found == whole if file.name == CHECKED else found.status in ("damaged", "finished")
-        if found.status == "finished":
-            assert found == whole
-            assert file.suffix == ".json", "only spaces between words of JSON may change"
-        file.write_bytes(content)
-    assert run_state(closed) == whole
 
 
 @pytest.mark.parametrize("name", ["model/adapter_config.json", "model/deep/x.bin", "records/map-000000009.safetensors"])
@@ -215,10 +196,3 @@ def test_an_unfinished_run_without_its_plan_is_refused_too(tmp_path: Path, trace
     (folder.path / trace / "step-1").mkdir(parents=True)
     with pytest.raises(LedgerError, match=rf"plan\.json is missing, but {trace} is there"):
         folder.check_plan(PLAN)
-
-
-def test_settings_changed_under_the_same_key_are_noticed(closed: RunFolder) -> None:
-    plan = json.loads(closed.plan.read_text())
-    closed.plan.write_text(json.dumps({**plan, "settings": {"lr": 0.003}}))
-    with pytest.raises(LedgerError, match="does not fit its seal"):
-        closed.check_plan(PLAN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from fairtune.core.errors import LedgerError
-from fairtune.ledger.predictions import SUMS, Predictions, TextScores, read_predictions, write_predictions
+from fairtune.ledger.predictions import SUMS, TextScores, read_predictions, write_predictions
 
 
 def made(n: int, seed: int = 0) -> TextScores:
@@ -31,23 +30,6 @@ def test_sums_come_back_bit_for_bit(tmp_path: Path) -> None:
         for name in SUMS:
             assert getattr(found, name).dtype == getattr(part, name).dtype
             assert getattr(found, name).tobytes() == getattr(part, name).tobytes()
-
-
-def test_losses_that_are_no_numbers_come_back_as_such(tmp_path: Path) -> None:
-    part = replace(made(3), nll=np.array([np.inf, np.nan, 1.0]))
-    write_predictions(tmp_path / "p.parquet", {"test": part})
-    found = read_predictions(tmp_path / "p.parquet", "test")
-    assert isinstance(found, TextScores)
-    assert np.array_equal(found.nll, part.nll, equal_nan=True)
-
-
-def test_the_kind_is_reported_by_the_columns(tmp_path: Path) -> None:
-    classified = Predictions(("a",), np.array([1]), np.array([[0.1, 0.9]], dtype=np.float32))
-    write_predictions(tmp_path / "c.parquet", {"test": classified})
-    write_predictions(tmp_path / "t.parquet", {"test": made(2)})
-    assert isinstance(read_predictions(tmp_path / "c.parquet", "test"), Predictions)
-    assert isinstance(read_predictions(tmp_path / "t.parquet", "test"), TextScores)
-    assert read_predictions(tmp_path / "t.parquet", "final").ids == ()
 
 
 @pytest.mark.parametrize(

@@ -56,18 +56,6 @@ def test_a_study_with_one_model_has_the_plan_it_had(tiny_model: Path, tiny_task:
     assert "model" not in plain.as_json()["arms"]["second"]["train"]
 
 
-def test_an_arm_without_methods_and_with_another_model_is_no_control(
-    tiny_model: Path, other_model: Path, tiny_task: Any
-) -> None:
-    arms = {
-        "baseline": {},
-        "trick": {"methods": ["bitfit"], "model": str(other_model)},
-        "other": {"model": str(other_model)},
-    }
-    plan = make_plan(load_study(study(tiny_model, tiny_task, arms)))
-    assert {d.arm: d.control for d in plan.differences} == {"trick": "other", "other": "other"}
-
-
 def test_models_are_told_apart_by_what_they_are_not_by_their_names(
     tiny_model: Path, other_model: Path, tiny_task: Any, tmp_path: Path
 ) -> None:
@@ -85,13 +73,6 @@ def test_models_are_told_apart_by_what_they_are_not_by_their_names(
     found = {arm: facts["train"]["model"] for arm, facts in plan.as_json()["arms"].items()}
     assert found["baseline"] == found["same"] == f"bert@{plan.models['same'].identity[:8]}"
     assert found["trick"] == f"bert@{plan.models['trick'].identity[:8]}"
-
-
-def test_automatic_lengths_are_those_of_each_model(tiny_model: Path, other_model: Path, tiny_task: Any) -> None:
-    source = study(tiny_model, tiny_task, {"baseline": {}, "other": {"model": str(other_model)}})
-    plan = make_plan(load_study(source, ["train.max_length=auto"]))
-    assert len(plan.lengths) == 2
-    assert all(isinstance(plan.study.settings(arm).max_length, int) for arm in plan.study.arms)
 
 
 def test_runs_of_two_models_are_performed_and_compared(

@@ -16,8 +16,6 @@ from fairtune.api import run_study
 from fairtune.cli.app import app
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
-from fairtune.settings.sections import Train
-from fairtune.study.fields import field_docs
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
@@ -72,28 +70,6 @@ def test_it_is_the_same_run_as_the_number_written_out(source: dict[str, Any], au
     assert plan(source, f"train.max_length={auto + 1}").hash != ours.hash
 
 
-def test_an_arms_own(source: dict[str, Any], auto: int) -> None:
-    made = plan(source, "train.max_length=40", "arms.oelm.max_length=auto")
-    assert lengths(made) == {"baseline": 40, "oelm": auto}
-    assert [(d.arm, d.setting, d.value, d.reference_value) for d in made.differences] == [
-        ("oelm", "max_length", auto, 40)
-    ]
-    made = plan(source, "arms.oelm.max_length=40")
-    assert lengths(made) == {"baseline": auto, "oelm": 40}
-    assert plan(source, "train.max_length=40", "arms.oelm.max_length=40").lengths == ()
-
-
-def test_profiles_and_overrides(source: dict[str, Any], auto: int) -> None:
-    source = {**source, "train": {"max_length": 50}, "profiles": {"quick": {"train": {"max_length": "auto"}}}}
-    assert lengths(plan(source))["baseline"] == 50
-    assert lengths(plan(source, "train.max_length=auto"))["baseline"] == auto
-    assert lengths(make_plan(load_study(source, profile="quick")))["baseline"] == auto
-
-
-def test_a_sample_for_training_has_the_length_of_the_whole_split(source: dict[str, Any], auto: int) -> None:
-    assert lengths(plan(source, "train.examples=20", "arms.oelm.examples=10")) == {"baseline": auto, "oelm": auto}
-
-
 def make_long(folder: Path, words: int) -> dict[str, Any]:
     for name, word in (("train", "film"), ("validation", "book"), ("test", "plot")):
         rows = "".join(f"{f'{word} ' * (words + i % 3)},l{i % 2}\n" for i in range(40))
@@ -110,10 +86,6 @@ def test_it_ends_at_the_models_positions(source: dict[str, Any], tmp_path: Path)
     )
 
 
-def test_it_is_never_below_8(source: dict[str, Any], tmp_path: Path) -> None:
-    assert lengths(plan({**source, "task": make_long(tmp_path, 1)}))["baseline"] == 8
-
-
 @pytest.mark.parametrize("value", ["aut", "3", "0", "-5", "12.5", "true", "[64]", "'64'"])
 def test_what_is_neither_a_length_nor_auto_is_refused(source: dict[str, Any], value: str) -> None:
     for place in ("train", "arms.oelm"):
@@ -123,19 +95,6 @@ def test_what_is_neither_a_length_nor_auto_is_refused(source: dict[str, Any], va
         assert "Longest input in tokens" in str(caught.value)
     if value == "aut":
         assert "Did you mean 'auto'?" in str(caught.value)
-
-
-def test_help_and_schema_say_it() -> None:
-    docs = {doc.path: doc for doc in field_docs()}
-    assert docs["train.max_length"].allowed == "a whole number from 4 to 1,000,000, or `auto`"
-    assert docs["train.max_length"].default == "128"
-    assert "fairtune data lengths" in docs["train.max_length"].help
-
-
-def test_a_number_is_needed_after_planning() -> None:
-    assert Train(max_length=64).longest == 64
-    with pytest.raises(ValueError, match="when the study is planned"):
-        _ = Train(max_length="auto").longest
 
 
 def test_plan_prints_it_and_imports_no_torch_the_second_time(source: dict[str, Any], auto: int, tmp_path: Path) -> None:

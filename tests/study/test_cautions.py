@@ -12,7 +12,6 @@ import pytest
 
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import FairtuneError
-from fairtune.models.tokenizers import load_tokenizer
 from fairtune.study.cautions import RefusedPlan
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
@@ -60,16 +59,6 @@ def copied_rows(tiny_task: Any, folder: Path, rows: int) -> str:
     return str(file)
 
 
-def test_the_same_file_for_validation_and_test_is_refused(source: dict[str, Any]) -> None:
-    task = {**source["task"], "validation": source["task"]["test"]}
-    with pytest.raises(RefusedPlan) as refused:
-        plan(source, task=task)
-    text = str(refused.value)
-    assert "60 of the 60 test texts (100.0 %)" in text
-    assert "dedupe" not in text, "it would leave nothing to select by"
-    assert "--force" in text
-
-
 @pytest.mark.parametrize(("rows", "grade"), [(6, "warning"), (7, "refusal")])
 def test_texts_shared_by_validation_and_test_are_refused_above_a_tenth(
     source: dict[str, Any], tiny_task: Any, tmp_path: Path, rows: int, grade: str
@@ -114,11 +103,6 @@ def test_verdicts_that_anything_would_get_are_refused(
     assert forced.as_json()["cautions"][0]["forced"] is True
 
 
-@pytest.mark.parametrize("compare", [{"confidence": 0.8}, {"margin": "25%"}, {"margin": 0.25}])
-def test_verdicts_at_the_limit_are_allowed(source: dict[str, Any], compare: dict[str, Any]) -> None:
-    assert plan(source, compare=compare).cautions == ()
-
-
 def test_all_refusals_are_told_at_once_and_cautions_change_no_hash(source: dict[str, Any]) -> None:
     compare = {"confidence": 0.6, "margin": "50%"}
     with pytest.raises(FairtuneError) as refused:
@@ -153,7 +137,6 @@ def test_all_refusals_are_told_at_once_and_cautions_change_no_hash(source: dict[
             "orthogonal_qk",
         ),
         ({"compare": {"to": "oelm"}}, "reference-methods", "note", "orthogonal_qk"),
-        ({"arms": {**ARMS, "baseline-trainable": {}}}, "same-runs", "note", "baseline and baseline-trainable"),
         ({"aa": True}, None, None, ""),
     ],
 )
@@ -172,16 +155,6 @@ def test_a_reference_alone_with_its_settings_is_warned_about(source: dict[str, A
     assert "baseline (lr 2e-05)" in caution.seen
     assert "`compare: {to: fast}`" in caution.do
     assert plan(source, arms={"baseline": {}, "fast": {"lr": 1e-4}}).cautions == (), "a comparison of settings"
-
-
-def test_an_arm_without_control_is_warned_about_with_the_line_that_helps(source: dict[str, Any]) -> None:
-    arms = {**ARMS, "focal": {"lr": 1e-4, "methods": ["focal"]}, "fgm": {"lr": 1e-4, "methods": ["fgm"]}}
-    caution = only(plan(source, arms=arms))
-    assert (caution.code, caution.grade) == ("no-control", "warning")
-    assert caution.seen.startswith("focal and fgm: lr is 0.0001, not 2e-05")
-    assert "`baseline-lr-1e-4: {lr: 1e-4}`" in caution.do
-    assert "--add-controls" in caution.do
-    assert plan(source, arms=arms, controls=True).cautions == ()
 
 
 @pytest.mark.parametrize("own", [{"lr": 1e-4}, {}])
@@ -288,12 +261,4 @@ def test_a_head_with_a_map_needs_the_same_head_without(source: dict[str, Any]) -
 )
 def test_an_english_model_is_warned_about_where_texts_are_not(name: str, letters: str, model: str, found: bool) -> None:
     split = Split.of(["1"], [(letters,)], np.array([0]))
-    assert (language_caution(name, [split], model, None) is not None) == found
-
-
-def test_a_tokenizer_that_does_not_know_the_letters_is_warned_about(tiny_model: Path) -> None:
-    tokenizer = load_tokenizer(tiny_model)
-    split = Split.of(["1"], [("这是一部好电影",)], np.array([0]))
-    caution = language_caution("mine", [split], "somebody/some-model", lambda: tokenizer)
-    assert caution is not None
-    assert "unknown" in caution.seen
+    assert (language_caution(name, [split], model) is not None) == found

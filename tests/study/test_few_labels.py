@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from fairtune.analysis.plan_power import describe_plan
 from fairtune.core.errors import DataError
 from fairtune.settings.few_labels import FewLabels, examples_used, shared_samples
 from fairtune.study.plan import Plan, make_plan
@@ -94,15 +93,6 @@ def test_all_examples_are_no_sample() -> None:
     ]
 
 
-def test_profiles_and_options_replace_a_number_by_classes_and_back(source: dict[str, Any]) -> None:
-    source["profiles"] = {"more": {"train": {"examples": {"per_class": 64}}}, "plain": {"train": {"examples": 50}}}
-    assert load_study(source, profile="more").train.examples == FewLabels(per_class=64, resample="seed")
-    assert load_study(source, profile="plain").train.examples == 50
-    assert load_study(source, ["train.examples.per_class=2"]).train.examples == FewLabels(per_class=2, resample="seed")
-    with pytest.raises(StudyError, match=r"is 50, which has no fields to set; replace it"):
-        load_study(source, ["train.examples.per_class=8"], profile="plain")
-
-
 @pytest.mark.parametrize(
     ("examples", "words"),
     [
@@ -136,20 +126,6 @@ def test_more_than_a_class_has_is_refused_when_it_is_planned(source: dict[str, A
         DataError, match=rf"{place}: per_class is 900, but class '\w+' has 100 training examples, and 1 other"
     ):
         plan(source, override)
-
-
-def test_text_for_language_models_has_no_classes(source: dict[str, Any]) -> None:
-    source |= {"task": "tinystories", "model": "gpt-mini", "tokenizer": {"train": 1000}, "arms": ["baseline"]}
-    with pytest.raises(StudyError, match=r"train\.examples: text for language models is counted in tokens"):
-        load_study(source)
-
-
-def test_what_a_plan_can_show_is_told_for_few_labels(source: dict[str, Any]) -> None:
-    few, whole = (describe_plan(plan(source, f"train.examples={one}", "seeds=5").as_json()) for one in (FEW, "null"))
-    assert few is not None
-    assert "assumed for few labels: arms that share a sample differ by the luck of 2 points by seed" in few
-    assert whole is not None
-    assert "few labels" not in whole
 
 
 def test_the_study_in_the_docs_is_one() -> None:

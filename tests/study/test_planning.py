@@ -49,14 +49,6 @@ def test_crossover_reverses_the_arms_from_seed_to_seed(source: dict[str, Any]) -
     assert [run.block for run in made.runs] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
-def test_crossover_goes_by_the_place_of_a_seed_not_its_value(source: dict[str, Any]) -> None:
-    made = plan(source, "seeds=[9, 4]")
-    assert order(made) == [
-        *["baseline/seed-9", "fast/seed-9", "oelm/seed-9"],
-        *["oelm/seed-4", "fast/seed-4", "baseline/seed-4"],
-    ]
-
-
 def test_sequential_goes_arm_by_arm(source: dict[str, Any]) -> None:
     made = plan(source, "order=sequential", "seeds=2")
     assert order(made) == [f"{arm}/seed-{seed}" for arm in ARMS for seed in (0, 1)]
@@ -85,10 +77,6 @@ def test_a_runs_key_does_not_depend_on_other_runs_or_on_where_it_runs(source: di
     ):
         more = keys(plan(source, override))
         assert {name: more[name] for name in few if name in more} == {name: few[name] for name in few if name in more}
-
-
-def test_where_a_study_is_tracked_is_no_part_of_its_plan(source: dict[str, Any]) -> None:
-    assert plan(source, "track={wandb: {offline: true}}").as_json() == plan(source).as_json()
 
 
 @pytest.mark.parametrize("override", ["train.lr=1e-3", "train.epochs=2", "task.metric=mcc", "train.max_length=64"])
@@ -183,23 +171,15 @@ def test_arms_that_differ_only_in_methods_leave_nothing_to_audit(source: dict[st
     [
         ({"epochs": 3, "batch_size": 32}, 320, 30),
         ({"epochs": 3, "batch_size": 32}, 321, 33),
-        ({"epochs": 1, "batch_size": 32}, 5, 1),
         ({"epochs": 0.5, "batch_size": 10}, 100, 5),
         ({"epochs": 1.25, "batch_size": 10}, 100, 12),
-        ({"epochs": 0.001, "batch_size": 10}, 100, 1),
         ({"steps": 7}, 10_000, 7),
         ({"epochs": 2, "batch_size": 10, "accumulate": 4}, 100, 6),
-        ({"epochs": 2, "batch_size": 10, "accumulate": 4}, 80, 4),
         ({"epochs": 1, "batch_size": 10, "examples": 55}, 100, 6),
-        ({"epochs": 1, "batch_size": 10, "examples": 500}, 100, 10),
     ],
 )
 def test_steps_count_optimizer_steps(settings: dict[str, Any], examples: int, steps: int) -> None:
     assert Train(**settings).total_steps(examples) == steps
-
-
-def test_the_last_step_of_an_epoch_may_accumulate_fewer_batches() -> None:
-    assert Train(batch_size=10, accumulate=4).steps_per_epoch(100) == 3
 
 
 SOM = {"bpsom": {"grid": 5}}
@@ -231,13 +211,3 @@ def test_the_plan_decides_each_arms_control_and_the_audit_says_the_same(
     for difference in made.differences:
         own = controls[difference.arm] if made.study.methods(difference.arm) else difference.arm
         assert difference.control == own
-
-
-def test_the_plan_says_which_arms_are_idle_and_what_a_step_costs(source: dict[str, Any]) -> None:
-    arms = {"baseline": {}, "look": {"methods": [OBSERVER]}, "both": {"methods": ["fgm", OBSERVER]}}
-    found = plan({**source, "arms": arms}).as_json()["arms"]
-    assert {arm: (facts["idle"], facts["step_factor"]) for arm, facts in found.items()} == {
-        "baseline": (False, 1.0),
-        "look": (True, 1.0),
-        "both": (False, 2.0),
-    }

@@ -48,10 +48,6 @@ def test_all_arms_try_the_same_points_which_follow_from_the_space_alone() -> Non
     assert points_of(find_trials(other, "mcc", {}), "baseline") == found  # nothing to draw again by
 
 
-def test_a_space_smaller_than_the_trials_is_tried_whole() -> None:
-    assert draw_points(_tune({"space": {"lr": RATES}, "trials": 9}), ()) == [{"lr": rate} for rate in RATES]
-
-
 def test_ranges_are_drawn_inside_their_ends_and_by_ratio_where_asked() -> None:
     tune = _tune({"space": {"lr": {"low": 1e-6, "high": 1e-2, "log": True}}, "trials": 200})
     drawn = [point["lr"] for point in draw_points(tune, ())]
@@ -92,11 +88,6 @@ def test_borrowing_tries_what_the_others_chose_with_the_methods_own_best_field()
     assert (borrowed.arm, borrowed.point) == ("focal", {"lr": rival["lr"], "focal.gamma": own["focal.gamma"]})
 
 
-def test_a_tie_goes_to_the_earlier_trial() -> None:
-    own = [trial for trial in find_trials(study_with({"space": SPACE}), "accuracy", {}) if trial.arm == "fast"]
-    assert best_trial(own, "accuracy", dict.fromkeys((trial.name for trial in own), 0.5)) == own[0]
-
-
 def test_a_failed_trial_is_never_chosen_and_lower_is_better_where_it_is() -> None:
     study = study_with({"space": {"lr": RATES}, "trials": 4})
     own = [trial for trial in find_trials(study, "accuracy", {}) if trial.arm == "baseline"]
@@ -114,12 +105,6 @@ def test_chosen_settings_replace_those_of_the_arm_and_of_its_method() -> None:
     assert found.settings("baseline").lr == 2e-5
 
 
-def test_other_settings_are_another_folder() -> None:
-    names = [Trial("a", {"lr": 1}, {}).name, Trial("a", {"lr": 2}, {}).name, Trial("a", {"lr": 1}, {"steps": 2}).name]
-    assert len(set(names)) == 3
-    assert all(len(Trial("a" * 100, {"lr": rate}, {}).name) == 100 for rate in (1, 2))
-
-
 BAD = {
     "lrr": ({"space": {"lrr": [1]}}, "tune.space.lrr: unknown field; allowed: lr, "),
     "a value": ({"space": {"lr": [1e-5, 0]}}, "found 0, which this field does not take"),
@@ -128,16 +113,11 @@ BAD = {
     "a method of no arm": ({"space": {"fgm.epsilon": [1]}}, "no arm of the study has the method 'fgm'"),
     "no method": ({"space": {"focl.gamma": [1]}}, "unknown method 'focl'"),
     "data": ({"space": {"examples": [10, 20]}}, "decides what is learned from"),
-    "an empty space": ({"space": {}}, "is empty"),
-    "trials": ({"space": SPACE, "trials": 0}, "tune.trials: found 0; allowed: a whole number from 1 to 10,000"),
     "seeds": ({"space": SPACE, "seeds": [0, 99]}, "tune.seeds: seed 0 would also be reported"),
     "a grid": ({"space": SPACE, "trials": 6, "sampler": "grid"}, "the grid has 8 points, trials is 6"),
     "a grid of a range": ({"space": {"lr": {"low": 1, "high": 2}}, "sampler": "grid"}, "a range has no grid"),
     "a range": ({"space": {"lr": {"low": 2, "high": 1}}}, "allowed: a list of different values"),
-    "twice": ({"space": {"lr": [1, 1]}}, "allowed: a list of different values"),
     "budget": ({"space": SPACE, "budget": {"lr": 1}}, "is in the space too"),
-    "a sampler of Optuna's": ({"space": SPACE, "sampler": "tpe"}, "tune.sampler: found 'tpe'; allowed: random or grid"),
-    "halving": ({"space": SPACE, "halving": 2}, "tune.halving: unknown key"),
     "two lengths": (
         {"space": {"epochs": [1, 2]}, "budget": {"steps": 5}},
         "`steps`, which are set too, would replace it",
@@ -167,12 +147,6 @@ def test_trials_have_no_more_labels_of_a_class_than_reported_runs() -> None:
     study = study_with(tune, train={"examples": {"per_class": 4, "resample": "seed"}})
     trials = find_trials(study, "accuracy", {})
     assert trial_study(study, trials).settings(trials[0].name).examples.per_class == 4
-
-
-def test_the_order_in_which_a_space_is_written_draws_nothing_else() -> None:
-    one = draw_points(_tune({"space": SPACE, "trials": 5}), ())
-    other = draw_points(_tune({"space": {"warmup": [0.1, 0.06], "lr": RATES[::-1]}, "trials": 5}), ())
-    assert one == other
 
 
 def test_a_method_that_only_looks_on_keeps_its_settings() -> None:

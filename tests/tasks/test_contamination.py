@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.tasks.test_data_card import clean, distinct, mirrored
 
@@ -68,16 +69,10 @@ def test_allowed_it_runs_and_is_recorded(tmp_path: Path, plan: Any) -> None:
     assert "The study allows it" in note
 
 
-def test_dedupe_mends_it(tmp_path: Path, plan: Any) -> None:
-    made = plan(leaking(tmp_path, 3), dedupe=True)
-    assert made.notes == ()
-    assert made.task.rows == {"train": 40, "validation": 10, "test": 20}
-
-
 def package_hashes(source: str, folder: Path) -> Any:
     file = package_file(REVIEWS)
     rows = read_rows(file, ["text", "source"], "label", folder / source).where_equal("source", source)
-    return exact_and_normal([[text for batch in rows.batches(["text"]) for (text,) in batch]])[1]
+    return exact_and_normal([pa.concat_arrays(batch.column(0) for batch in rows.arrow(["text"]))])[1]
 
 
 def test_the_movie_reviews_hold_most_of_sst2(tmp_path: Path) -> None:

@@ -98,10 +98,3 @@ def test_a_long_document_goes_on_in_the_next_window_and_shares_its_last_with_oth
     size = int(found.documents[0, 0])
     length = size // 2 + 10
     assert found.spans(length) == [(0, length), (length, found.counts.tokens)]
-
-
-def test_sizes_of_documents_add_up() -> None:
-    found = made(STORIES, byte_level())
-    assert found.documents.sum(axis=0).tolist() == [found.counts.tokens, found.counts.bytes, found.counts.words]
-    assert found.documents[:, 1].tolist() == [len(text.encode()) for text in STORIES]
-    assert found.documents[:, 2].tolist() == [len(text.split()) for text in STORIES]

@@ -119,27 +119,24 @@ def test_nothing_is_shared_repeated_or_disputed_afterwards(tmp_path: Path, seed:
     assert find_duplicates(task)[1].train == 0, "doing it again changes nothing"
 
 
-def test_refuses_when_nothing_is_left_to_train_on(tmp_path: Path) -> None:
-    spec = files(
-        tmp_path, train=[("a b", "no"), ("c d", "yes")], validation=[("v", "no")], test=[("A b", "no"), ("C, d", "yes")]
-    )
-    with pytest.raises(
-        DataError, match=r"leaves nothing to train on: of 2 .* takes out 2 \(2 also in the test split\)"
-    ):
-        load_task(spec, dedupe=True)
-
-
-def test_refuses_when_a_class_is_gone(tmp_path: Path) -> None:
-    spec = files(
-        tmp_path, train=[("a b", "no"), ("c d", "yes")], validation=[("v", "no")], test=[("A b", "no"), ("x", "yes")]
-    )
-    with pytest.raises(DataError, match=r"no training example of class no.*set dedupe: false"):
-        load_task(spec, dedupe=True)
-
-
-def test_refuses_when_nothing_is_left_to_select_by(tmp_path: Path) -> None:
-    spec = files(tmp_path, train=[("a b", "no"), ("c d", "yes")], validation=[("v", "no")], test=[("V", "no")])
-    with pytest.raises(DataError, match="leaves nothing to select by"):
+@pytest.mark.parametrize(
+    ("validation", "test", "message"),
+    [
+        (
+            "v",
+            ["A b", "C, d"],
+            r"no training example of class no, yes. Of 2 .* takes out 2 \(2 also in the test split\)",
+        ),
+        ("v", ["A b", "x"], "no training example of class no.*set dedupe: false"),
+        ("x", ["X", "y"], "leaves nothing to select by"),
+    ],
+)
+def test_refuses_when_nothing_or_a_class_is_gone(
+    tmp_path: Path, validation: str, test: list[str], message: str
+) -> None:
+    tested = list(zip(test, ("no", "yes"), strict=True))
+    spec = files(tmp_path, train=[("a b", "no"), ("c d", "yes")], validation=[(validation, "no")], test=tested)
+    with pytest.raises(DataError, match=message):
         load_task(spec, dedupe=True)
 
 

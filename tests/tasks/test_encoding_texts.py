@@ -56,14 +56,6 @@ def test_many_chunks_equal_one(tokenizer: Any) -> None:
     assert tokens_of(data, tokenizer, BATCH + 3) == tokens_of(data, tokenizer, 3)
 
 
-def test_another_length_or_sample_gives_other_tokens(tokenizer: Any) -> None:
-    split = make_split([("a good film was good",), ("the worst book",)])
-    task = Task("t", "accuracy", ("n", "p"), {"train": split, "validation": split, "test": split}, "memory")
-    assert list(encode_task(task, tokenizer, 16)) == ["train", "validation", "test"]
-    assert encode_task(task, tokenizer, 5)["train"].lengths.max() == 5
-    assert encode_task(task, tokenizer, 16, {"train": 1})["train"].lengths.tolist() in ([7], [5])
-
-
 @pytest.fixture
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FAIRTUNE_CACHE", str(tmp_path))

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from local_hub import hub_environment, local_hub
-from made_mirror import Row, make_inference, make_sst2, make_task, pairs, read_split, sentences
+from made_mirror import Row, make_inference, make_sst2, make_task, read_split, sentences
 from pyarrow import parquet
 from tests.warm import hub_run
 
 from fairtune.tasks import load_task
-from fairtune.tasks.definitions import COLA, DEFINITIONS, MNLI, SST2, XNLI, DataSet
+from fairtune.tasks.definitions import COLA, DEFINITIONS, SST2, DataSet
 
 pytestmark = pytest.mark.slow
 
@@ -89,19 +89,6 @@ def test_the_hub_gives_the_same_task_as_a_mirror_at_the_pinned_commit(
     assert all(SST2.revision in line for line in fetched)
 
     assert read("sst2") == found, "what was fetched once is there without network"
-
-
-def test_a_language_comes_from_two_data_sets(tmp_path: Path, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tmp_path / "hub"
-    publish(root, MNLI, "mnli", {"train": pairs("train", 60), "validation_matched": pairs("validation", 32)})
-    for language in ("de", "fr"):
-        splits = {"train": pairs("machine", 9), "validation": pairs(f"{language} validation", 24)}
-        publish(root, XNLI, language, {**splits, "test": pairs(f"{language} test", 30)})
-    with local_hub(root, []) as endpoint:
-        found = read("xnli/de", endpoint)
-    monkeypatch.setenv("FAIRTUNE_MIRROR", str(make_inference(tmp_path / "mirror")))
-    assert found["fingerprint"] == load_task("xnli/de").fingerprint
-    assert found["source"].startswith("hub facebook/xnli (de) at b8dd5d7a; test split; trained on mnli")
 
 
 def test_another_commit_in_the_cache_is_not_taken_for_the_pinned_one(

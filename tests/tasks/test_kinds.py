@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 from tests.tasks.test_title_task import mirror  # noqa: F401
 
 from fairtune.core.errors import DataError
-from fairtune.settings.file_task import FileTask
 from fairtune.tasks import load_task
 from fairtune.tasks.titles.task import made_titles
 
@@ -78,11 +76,6 @@ def test_a_file_without_the_column_is_a_clear_error(files: dict[str, str]) -> No
     write(Path(files["test"]), [{**plain[0], "sort": "a"}, *plain[1:]])
     with pytest.raises(DataError, match=r"test\.jsonl: line 2: no column 'sort'"):
         load_task({**files, "kinds": "sort"})
-
-
-def test_text_for_language_models_has_no_kinds() -> None:
-    with pytest.raises(ValidationError, match="kinds: text for language models has no labels"):
-        FileTask.model_validate({"train": "a.txt", "kind": "language_model", "kinds": "sort"})
 
 
 @pytest.mark.usefixtures("mirror")

@@ -176,21 +176,6 @@ def test_a_missing_split_is_named(mirror: Path, task: str, missing: str) -> None
         load_task(task)
 
 
-@pytest.mark.parametrize(
-    ("task", "missing", "instead"),
-    [
-        ("mnli/mismatched", "mnli/validation_mismatched.jsonl.gz", "mnli"),
-        ("xnli/de/translate-train", "xnli/de/train.jsonl.gz", "xnli/de"),
-    ],
-)
-def test_a_mirror_without_an_extra_split_names_the_task_that_it_has(
-    mirror: Path, task: str, missing: str, instead: str
-) -> None:
-    make_inference(mirror)
-    with pytest.raises(DataError, match=f"lacks {missing}.*unset FAIRTUNE_MIRROR.*or take the task '{instead}'"):
-        load_task(task)
-
-
 @pytest.mark.parametrize("name", ["sst2", "mnli/mismatched", "xnli/de", "imdb"])
 def test_every_task_without_mirror_and_hub_names_the_ways_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRTUNE_MIRROR", "")

@@ -75,9 +75,9 @@ def test_it_is_the_same_in_another_process() -> None:
 
 
 def test_a_source_title_is_used_once() -> None:
-    originals = [row.original for row in MADE]
-    assert len(set(originals)) == len(originals)
-    assert set(originals) <= set(TITLES)
+    originals = {row.original for row in MADE}
+    assert len(originals) == len(MADE)
+    assert originals <= set(TITLES)
 
 
 def test_a_merged_title_uses_another_that_nothing_else_uses() -> None:
@@ -104,13 +104,6 @@ def test_every_kind_occurs_in_its_weight() -> None:
     total = sum(kind.weight for kind in KINDS.values())
     for kind in KINDS.values():
         assert counts[kind.name] == pytest.approx(1500 * kind.weight / total, abs=12), kind.name
-
-
-def test_weights_can_be_changed() -> None:
-    made = make_titles(TITLES, 400, weights={"ellipsis": 1e6, "fragment": 0})
-    counts = Counter(row.kind for row in made)
-    assert counts["ellipsis"] > 190
-    assert counts["fragment"] == 0
 
 
 def test_correct_titles_look_like_extracted_ones_and_stay_recognisable() -> None:

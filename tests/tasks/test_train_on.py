@@ -27,15 +27,6 @@ def test_only_the_training_split_is_the_others() -> None:
     assert (task.name, task.metric, task.labels) == (plain.name, plain.metric, plain.labels)
 
 
-def test_it_is_recorded_in_the_source_and_changes_the_fingerprint() -> None:
-    plain = load_task("mnli/mismatched")
-    task = load_task("mnli/mismatched", train_on="xnli/fr/translate-train")
-    assert task.source.startswith(plain.source)
-    assert "; trained on xnli/fr/translate-train (local mirror; test split" in task.source
-    assert task.fingerprint != plain.fingerprint
-    assert load_task("mnli/mismatched", train_on="xnli/fr/translate-train").fingerprint == task.fingerprint
-
-
 @pytest.mark.parametrize("other", ["cola", "mnli"])
 def test_other_labels_are_refused(other: str) -> None:
     with pytest.raises(
@@ -59,14 +50,6 @@ def test_one_text_is_not_trained_on_pairs(tmp_path: Path) -> None:
 def test_a_task_that_cannot_be_trained_on_is_reported(other: str, words: str) -> None:
     with pytest.raises(DataError, match=words):
         load_task("sst2", train_on=other)
-
-
-def test_what_the_other_lacks_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "mirror" / "xnli" / "de" / "train.jsonl.gz").unlink()
-    with pytest.raises(
-        DataError, match=r"task 'xnli/de/translate-train': the mirror .* lacks xnli/de/train\.jsonl\.gz"
-    ):
-        load_task("mnli", train_on="xnli/de/translate-train")
 
 
 def test_an_unknown_name_is_reported_for_train_on_and_not_for_the_task() -> None:

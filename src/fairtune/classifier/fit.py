@@ -118,7 +118,7 @@ def _train(
             settings = replace(settings, train=settings.train.model_copy(update=chosen))
             require_fit(settings, data)
             encoded = {name: encoded_split(split, name, tokenizer, length) for name, split in data.splits.items()}
-        cautions = _cautions(settings, data, source, tokenizer)
+        cautions = _cautions(settings, data, source)
         run = _prepare_run(settings, data, source, tokenizer, encoded, device, folder, interrupt.check_stop)
     except Stopped:
         raise KeyboardInterrupt from None
@@ -162,12 +162,12 @@ def _train(
     return Fitted(network, tokenizer, device, provenance)
 
 
-def _cautions(settings: Settings, data: Data, source: ModelSource, tokenizer: Any) -> list[str]:
+def _cautions(settings: Settings, data: Data, source: ModelSource) -> list[str]:
     """What to know of these settings and texts; a warning each, before the time is spent."""
     train, rows = settings.train, data.splits["train"]
     found = [
         *setting_cautions(train, train.total_steps(len(rows)), train.lr),
-        language_caution("the data", [rows], source.hub_id or source.name, lambda: tokenizer),
+        language_caution("the data", [rows], source.hub_id or source.name),
     ]
     texts = [printable(str(caution)) for caution in found if caution is not None]
     for text in texts:

@@ -19,7 +19,7 @@ from fairtune.study.schema import Study
 from fairtune.tasks import load_task
 from fairtune.tasks.card.builder import card_of
 from fairtune.tasks.corpora import is_text, load_corpus
-from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.blocks import TextTask
 from fairtune.tasks.tokens.encoded_splits import encode_task
 
 Report = Callable[["PreparedPart"], None]

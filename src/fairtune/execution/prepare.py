@@ -25,7 +25,7 @@ from fairtune.study.run_spec import RunSpec
 from fairtune.tasks import Task, load_task
 from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.task import SPLITS
-from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.blocks import TextTask
 from fairtune.tasks.tokens.encoded_splits import encode_task
 from fairtune.training.checkpoints import RunStates
 from fairtune.training.classification import Classification, TrainingTexts

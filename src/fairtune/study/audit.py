@@ -29,9 +29,9 @@ class ArmSettings:
     """An arm as far as its control depends on it.
 
     Args:
-        settings: of its training, and its model in a study that has several. A tuned one is `TUNED`: every arm had the same choice,
-            so what it chose makes no difference. Of a learner, those that it uses.
-        learner: what it learns with, where it is not fine-tuned. Such an arm has no control and is none.
+        settings: that its training uses, and its model in a study that has several. A tuned one is `TUNED`: every arm had the same
+            choice, so what it chose makes no difference.
+        learner: of an arm that is not fine-tuned, which has no control and is none.
         tuned: the values of tuned settings.
     """
 
@@ -109,8 +109,8 @@ def find_unmatched(
 ) -> tuple[str, ...]:
     """The arms whose methods and settings cannot be separated: they have no control, nor the reference's settings."""
     base = arms[reference]
-    apart = (arm for arm, own in arms.items() if own.settings != base.settings or base.learner)
-    return tuple(arm for arm in apart if arms[arm].methods and not controls[arm])
+    lone = (arm for arm, own in arms.items() if own.methods and not controls[arm])
+    return tuple(arm for arm in lone if base.learner or arms[arm].settings != base.settings)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Difference:
 
     Args:
         control: the fair comparison, if the study has it; an arm without methods is its own.
-        add: the line of a study file that would add a control, where there is none.
+        add: the line of a study file that would add a control.
     """
 
     arm: str
@@ -147,11 +147,7 @@ def find_differences(
     reference: str,
     missing: Mapping[str, str],
 ) -> tuple[Difference, ...]:
-    """All differences from the reference that are not methods; simple baselines are left out.
-
-    Args:
-        missing: of arms without a control, the line of a study file that would add one.
-    """
+    """All differences from the reference that are not methods; simple baselines are left out."""
     base = arms[reference]
     return tuple(
         Difference(

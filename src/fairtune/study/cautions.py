@@ -9,13 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtune.core.cautions import Caution, gravest_first
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent, listed
-from fairtune.models.tokenizers import tokenizer_folder
 from fairtune.settings.bands import find_band
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import ARITHMETIC, Train
@@ -252,18 +250,6 @@ def _unequal(plan: Plan) -> Found:
                 yield arm, warning(code, seen, why, do.format(listed(names)))
 
 
-def _same_runs(plan: Plan) -> Found:
-    alike: dict[str, list[str]] = {}
-    for arm, own in plan.compared.items():
-        alike.setdefault(repr((own.settings, own.methods, own.learner)), []).append(arm)
-    for arms in alike.values():
-        if len(arms) > 1:
-            seen = f"{listed(arms)} have the same settings and methods"
-            why = "with the same seeds they train to the same bits, which shows nothing about the luck of seeds"
-            do = "Keep one, and set `aa: true` for a copy of the reference with other random numbers"
-            yield "", note("same-runs", seen, why, do)
-
-
 def _training(plan: Plan) -> Found:
     """Schedules and rates with which runs, or their trials, learn next to nothing."""
     study, tune = plan.study, plan.study.tune
@@ -286,11 +272,9 @@ def _language(plan: Plan) -> Found:
     if plan.data is None:
         return
     splits = [plan.data.splits[name] for name in ("test", "train")]
-    models = {model.identity: model for arm, model in plan.models.items() if plan.study.uses_model(arm)}
-    for model in models.values():
-        folder = plan.tokenizer.folder if plan.tokenizer else model.folder
-        load = None if folder is None else tokenizer_folder(Path(folder)).load
-        if caution := language_caution(plan.task.name, splits, model.hub_id or model.name, load):
+    models = (model for arm, model in plan.models.items() if plan.study.uses_model(arm))
+    for name in dict.fromkeys(model.hub_id or model.name for model in models):
+        if caution := language_caution(plan.task.name, splits, name):
             yield "", caution
 
 
@@ -319,7 +303,6 @@ RULES: tuple[Callable[[Plan], Found], ...] = (
     _freezing,
     _observing,
     _unequal,
-    _same_runs,
     _training,
     _language,
     _small_budget,

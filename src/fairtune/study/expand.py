@@ -33,7 +33,7 @@ from fairtune.tasks.card.contamination import (
 )
 from fairtune.tasks.card.lengths import COVERAGE, Counts, auto_length, heldout_counts, train_counts
 from fairtune.tasks.corpora import Corpus, is_text, load_corpus
-from fairtune.tasks.text_task import TextTask
+from fairtune.tasks.tokens.blocks import TextTask
 
 FEWEST_FOR_PAIRS = 2
 MOST_TOKENS = 1024
@@ -46,7 +46,6 @@ class FullStudy:
 
     Args:
         study: with numbers for its lengths, and with the arms that were added.
-        models: what each arm starts from.
         tokenizer: None where it is the checkpoint's own and the task is to classify.
         examples: training examples of each arm: rows of a task, or blocks of text.
         notes: what a reader of its results must know of the data.

@@ -29,7 +29,7 @@ class Frozen(BaseModel):
 
 
 class Identity(Frozen):
-    """Which model or tokenizer it is, wherever its files are."""
+    """Of a model or a tokenizer, wherever its files are."""
 
     name: str
     identity: str
@@ -48,9 +48,9 @@ class RunSettings(Frozen):
     """Everything that decides the result of a run, and nothing else.
 
     Args:
-        methods: as a study file lists them, with every setting stated.
+        methods: with every setting stated.
         sample: the seed that draws the training examples, where each seed has its own.
-        trial: whether it tries settings, and is scored on validation alone.
+        trial: whether it is scored on validation alone.
     """
 
     protocol: int
@@ -84,12 +84,10 @@ class RunSpec(Frozen):
         position: its place in the order, from 0.
         block: the seed's place; runs of one block are compared with each other.
         key: hash of the settings; a finished run with the same key is not run again.
-        data: what decides the task's data, as `load_task` takes it.
-        model: where the model comes from.
+        data: what `load_task` takes.
         tokenizer: None is the checkpoint's own.
-        prompts: texts that a language model continues when it is trained; None takes beginnings of validation texts.
-        attention: layouts that the user registered, for the worker to know them too.
-        plugins: what the worker loads first.
+        prompts: texts that a language model continues; None takes beginnings of validation texts.
+        attention: layouts that the user registered.
         folder: that it is recorded in; empty until the plan is run.
         smoke: whether it is only tried for two steps, and not recorded.
     """

@@ -6,8 +6,7 @@ A plan and `fairtune train` give the same ones; a plan adds the names of arms.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -15,14 +14,13 @@ from fairtune.core.cautions import Caution
 from fairtune.core.numbers import as_percent
 from fairtune.settings.sections import Train
 from fairtune.tasks.definitions import LANGUAGES
-from fairtune.tasks.task import Split, Texts
+from fairtune.tasks.task import Split
 
 HIGHEST_RATE = 0.05
 """Weights are drawn with a standard deviation of about 0.02, and AdamW moves each by about the learning rate in a step."""
 SAMPLE = 200
-NOT_LATIN, UNKNOWN, PER_CHARACTER = 0.5, 0.05, 1.0
-"""Limits for a sample of texts: the share of letters outside the Latin script, the share of tokens unknown to a tokenizer, and
-tokens for each character (a byte-level tokenizer spells out the bytes)."""
+NOT_LATIN = 0.5
+"""The share of letters outside the Latin script above which a sample of texts is taken to be in another."""
 ENGLISH = re.compile(
     r"minilm|all-minilm-.+|minilm-l\d+-h384-uncased|bert-tiny|bert-mini|bert-small|bert-medium|bert_uncased_l-.+"
     r"|(distil)?bert-(base|large)-(un)?cased(-.+)?|(distil)?roberta-(base|large)|(distil)?gpt2(-medium|-large|-xl)?"
@@ -57,56 +55,32 @@ def setting_cautions(train: Train, steps: int, highest: float) -> Iterator[Cauti
         )
 
 
-def language_caution(
-    task: str, splits: Iterable[Split], model: str, tokenizer: Callable[[], Any] | None
-) -> Caution | None:
+def language_caution(task: str, splits: Iterable[Split], model: str) -> Caution | None:
     """A warning where a model certainly does not know the language of the texts.
 
     Args:
         task: a name of the catalogue may tell the language.
         model: as it is called on the hub.
-        tokenizer: loads it; None where it is not on this machine. It is loaded only for texts that are not in the Latin script.
     """
-    english = ENGLISH.fullmatch(model.partition("@")[0].rpartition("/")[2].lower()) is not None
+    if not ENGLISH.fullmatch(model.partition("@")[0].rpartition("/")[2].lower()):
+        return None
     family, language, *_ = [*task.split("/"), ""]
     named = family == "xnli" and language in LANGUAGES and language != "en"
-    sample = next(filter(_is_foreign, map(_some_texts, splits)), None)
-    if english and (named or sample is not None):
-        reason = f", and {model} was pretrained on English alone"
-    elif sample is not None and tokenizer is not None and (unknown := _unknown_to(tokenizer(), sample)):
-        reason = f"; {unknown}"
-    else:
+    if not named and not any(map(_is_foreign, splits)):
         return None
     texts = f"the texts of {task} are not in English" if named else f"most letters of {task} are not Latin"
     return Caution(
         "warning",
         "language-unknown",
-        f"{texts}{reason}",
+        f"{texts}, and {model} was pretrained on English alone",
         "a model that cannot read the texts learns little from them, and its scores say little about the method",
         "Use a multilingual model, such as google-bert/bert-base-multilingual-cased or FacebookAI/xlm-roberta-base, or texts in "
         "the model's language",
     )
 
 
-def _some_texts(split: Split) -> list[Texts]:
+def _is_foreign(split: Split) -> bool:
+    """Whether most letters are outside the Latin script, in a sample of the texts."""
     rows = np.unique(np.linspace(0, len(split) - 1, min(SAMPLE, len(split))).astype(np.int64))
-    return list(split.take(rows).texts)
-
-
-def _is_foreign(texts: Iterable[Texts]) -> bool:
-    """Whether most letters are outside the Latin script."""
-    letters = [ord(sign) for parts in texts for part in parts for sign in part if sign.isalpha()]
+    letters = [ord(sign) for parts in split.take(rows).texts for part in parts for sign in part if sign.isalpha()]
     return sum(sign > 0x24F and not 0x1E00 <= sign <= 0x1EFF for sign in letters) > NOT_LATIN * len(letters)
-
-
-def _unknown_to(tokenizer: Any, texts: Sequence[Texts]) -> str:
-    """How little a tokenizer knows of texts, with the figure; empty if it knows them."""
-    parts = [part for text in texts for part in text]
-    tokens = [token for part in parts for token in tokenizer(part, add_special_tokens=False)["input_ids"]]
-    characters = sum(len("".join(part.split())) for part in parts)
-    unknown = sum(token == tokenizer.unk_token_id for token in tokens) / max(1, len(tokens))
-    if unknown >= UNKNOWN:
-        return f"{as_percent(unknown)} of the tokens of {len(texts):,} sampled texts are unknown to its tokenizer"
-    if len(tokens) > PER_CHARACTER * characters:
-        return f"its tokenizer needs {len(tokens) / characters:.1f} tokens for each character of {len(texts):,} sampled texts"
-    return ""

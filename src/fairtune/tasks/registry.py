@@ -109,10 +109,15 @@ def register_task(
     sources = {"train": train, "validation": validation, "test": test}
     given = {split: _checked_source(name, split, one, kind) for split, one in sources.items() if one is not None}
     fields: dict[str, Any] = {split: str(one) if isinstance(one, Path) else "rows" for split, one in given.items()}
-    fields |= {"name": name, "kind": kind, "text": text if isinstance(text, str) else list(text)}
+    fields |= {
+        "name": name,
+        "kind": kind,
+        "text": text if isinstance(text, str) else list(text),
+        "holdout": holdout or {},
+    }
     if labels or kind != LANGUAGE_MODEL:
-        fields |= {"label": label, "labels": labels if isinstance(labels, str) else list(labels), "metric": metric}
-    fields |= {field: value for field, value in (("kinds", kinds), ("holdout", holdout)) if value is not None}
+        given_labels = labels if isinstance(labels, str) else list(labels)
+        fields |= {"label": label, "labels": given_labels, "metric": metric, "kinds": kinds}
     try:
         spec = FileTask.model_validate(fields)
     except ValidationError as error:

@@ -204,7 +204,7 @@ def make_split(
                 raise DataError(f"{rows.where}: row {wrong}: column '{column}' holds nothing, not a text.")
         labels = batch.columns[len(text)]
         place = pc.index_in(labels, value_set=pa.array(list(numbers), labels.type))
-        exact, normal = exact_and_normal([found.to_pylist() for found in texts])
+        exact, normal = exact_and_normal(texts)
         fields = {
             "id": pc.binary_join_element_wise(pa.scalar(name), pc.cast(places, pa.string()), "-"),
             **dict(zip(TEXT_COLUMNS, (pc.cast(found, pa.large_string()) for found in texts), strict=False)),

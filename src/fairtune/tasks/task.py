@@ -27,7 +27,7 @@ Labels = npt.NDArray[np.int64]
 Texts = tuple[str, ...]
 """One text, or the two of a pair."""
 TEXT_COLUMNS = ("text", "pair")
-AREA, VERSION = "tasks", 4
+AREA, VERSION = "tasks", 5
 """In the cache; the version is raised whenever the same files would give other splits."""
 FACTS = ("name", "metric", "labels", "source", "notes")
 
@@ -115,7 +115,7 @@ class Split:
         if "exact" in self.table.column_names:
             return _numbers(self.table.column("exact")), _numbers(self.table.column("normal"))
         texts = [name for name in TEXT_COLUMNS if name in self.table.column_names]
-        return exact_and_normal([self.table.column(name).to_pylist() for name in texts])
+        return exact_and_normal([self.table.column(name) for name in texts])
 
     @property
     def kinds(self) -> tuple[str | None, ...] | None:

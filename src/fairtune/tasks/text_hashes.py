@@ -1,4 +1,4 @@
-"""Hashes of texts, by which examples are placed in splits and found again: the same bits for ever."""
+"""Hashes of texts: by one, whose bits stay for ever, examples are placed in splits; by the others they are found again."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 Hashes = npt.NDArray[np.uint64]
 PAIR_SEPARATOR = "\2"
 """Stands between the two texts of a pair."""
 _digits_apart, _not_between_digits = re.compile(r"\d \d"), re.compile(r"(?<!\d) | (?!\d)")
-_ascii_digits_apart = re.compile(rb"[0-9][^0-9A-Za-z]+[0-9]")
 _lower = bytes(range(256)).lower()
 _no_words = bytes(code for code in range(128) if not chr(code).isalnum())
 
@@ -59,24 +60,30 @@ def normal_form(text: str) -> str:
     return joined or text.strip()
 
 
-def exact_and_normal(columns: Sequence[Iterable[str]]) -> tuple[Hashes, Hashes]:
+def exact_and_normal(columns: Sequence[Any]) -> tuple[Hashes, Hashes]:
     """64 bits for each example as it is, and for its normal form; equal bits of different texts are as good as impossible.
 
     Args:
-        columns: the texts, or the first and the second ones of pairs.
+        columns: Arrow's arrays of the texts, or of the first and the second ones of pairs.
     """
-    encoded = [[text.encode("utf-8", "surrogatepass") for text in column] for column in columns]
-    return _digests(encoded), _digests([list(map(_normal_bytes, column)) for column in encoded])
+    import pyarrow as pa
+
+    encoded = [column.cast(pa.large_binary()).to_pylist() for column in columns]
+    return _digests(encoded), _digests(list(map(_normal_forms, columns, encoded)))
 
 
-def _normal_bytes(encoded: bytes) -> bytes:
-    """The normal form, for which plain ASCII needs no table."""
-    plain = encoded.isascii() and not _ascii_digits_apart.search(encoded)
-    form = encoded.translate(_lower, _no_words) if plain else b""
-    return form or normal_form(encoded.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
+def _normal_forms(column: Any, encoded: list[bytes]) -> list[bytes]:
+    """The normal form of each text; plain ASCII, unless it has digits apart, needs no table."""
+    import pyarrow.compute as pc
+
+    apart = pc.match_substring_regex(column, "[0-9][^0-9A-Za-z]+[0-9]")
+    plain = pc.and_(pc.string_is_ascii(column), pc.invert(apart)).to_pylist()
+    return [
+        (one.translate(_lower, _no_words) if is_plain else b"") or normal_form(one.decode()).encode()
+        for one, is_plain in zip(encoded, plain, strict=True)
+    ]
 
 
 def _digests(columns: Sequence[Sequence[bytes]]) -> Hashes:
     examples = columns[0] if len(columns) == 1 else map(PAIR_SEPARATOR.encode().join, zip(*columns, strict=True))
-    digests = [hashlib.blake2b(one, digest_size=8).digest() for one in examples]
-    return np.frombuffer(b"".join(digests), dtype="<u8")
+    return np.fromiter(map(xxhash.xxh3_64_intdigest, examples), np.uint64, len(columns[0]))

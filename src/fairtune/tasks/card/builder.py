@@ -22,7 +22,7 @@ from fairtune.tasks.duplicates import contradictory, find_duplicates, repeated, 
 from fairtune.tasks.task import SPLITS, TEXT_COLUMNS, Split, Task
 from fairtune.tasks.text_hashes import exact_and_normal
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the same splits would give another card."""
 SAMPLE = 1000
 """Texts of a split whose language is looked at."""
@@ -46,7 +46,7 @@ def card_of(spec: str | FileTask | Mapping[str, Any], train_on: str | None = Non
 @stage("looking over the data for its card")
 def _count(task: Task) -> DataCard:
     pairs = TEXT_COLUMNS[1] in task.splits["test"].table.column_names
-    firsts = {name: exact_and_normal([(texts[0] for texts in task.splits[name].texts)])[1] for name in SPLITS if pairs}
+    firsts = {name: exact_and_normal([task.splits[name].table.column(TEXT_COLUMNS[0])])[1] for name in SPLITS if pairs}
 
     def overlap(first: str, second: str) -> Overlap:
         ours, theirs = task.splits[second], task.splits[first]

@@ -53,7 +53,10 @@ def shared_documents(corpus: Corpus) -> SharedTexts:
 
 
 def _documents(corpus: Corpus, split: str) -> Hashes:
-    return exact_and_normal([islice(chain.from_iterable(corpus.documents(split)), MOST_DOCUMENTS)])[1]
+    import pyarrow as pa
+
+    texts = islice(chain.from_iterable(corpus.documents(split)), MOST_DOCUMENTS)
+    return exact_and_normal([pa.array(texts, pa.large_string())])[1]
 
 
 def _shared(test: Hashes, others: Hashes) -> SharedTexts:

@@ -22,17 +22,11 @@ BLANK = ("\n", "\r\n", "\r")
 
 
 @cache
-def _row(delimiter: str) -> re.Pattern[str]:
-    """A whole row with its line end; possessive, so that a row is found in one pass or not at all."""
+def _rows(delimiter: str, most: str = "") -> re.Pattern[str]:
+    """So many whole rows with their line ends; possessive, so that rows are found in one pass or not at all."""
     mark = re.escape(delimiter)
     field = rf'(?:"[^"]*+(?:""[^"]*+)*+"|[^"{mark}\r\n][^{mark}\r\n]*+)?+'
-    return re.compile(rf"{field}(?:{mark}{field})*+(?:\r\n|\n|\r(?!\Z))")
-
-
-@cache
-def _rows(delimiter: str, most: int | None = None) -> re.Pattern[str]:
-    times = "*" if most is None else f"{{0,{most}}}"
-    return re.compile(f"(?:{_row(delimiter).pattern}){times}+")
+    return re.compile(rf"(?:{field}(?:{mark}{field})*+(?:\r\n|\n|\r(?!\Z))){{{most}}}+")
 
 
 class DelimitedTable:
@@ -48,73 +42,67 @@ class DelimitedTable:
         delimiter: what separates the columns.
 
     Raises:
-        DataError: there is nothing at all, a column is not there, or a quote in the header is not closed.
+        DataError: there is no header, or it lacks a column.
     """
 
     def __init__(self, where: Path | str, blocks: Iterator[str], usual: str, columns: Sequence[str] | None) -> None:
-        self._where, self._blocks, self._columns = where, blocks, columns
-        self._text, self._ended = head_of(blocks, lines=2)
-        self.delimiter = _find_delimiter(self._text, usual, columns)
-        self._header: list[str] | None = None
+        csv.field_size_limit(LONGEST)
+        self._where, self._blocks = where, blocks
+        text, self._ended = head_of(blocks, lines=2)
+        text = self._closed(text)
+        self.delimiter = _find_delimiter(text, usual, columns)
         self._rows = self._lines = 0
+        self._header: list[str] = []
+        header = _rows(self.delimiter, "1").match(text)
+        if not text.strip("\ufeff"):
+            raise DataError(f"{where}: the file is empty, with no header and no rows.")
+        if header is None:
+            raise self._fault(text)[1]
+        if header[0] in BLANK:
+            raise DataError(f"{where}: line 1 is blank; it must name the columns.")
+        self._header = _cells(header[0], self.delimiter)[0]
+        self._chosen = choose_columns(where, self._header, columns, take_first=True)
+        self._lines, self._text = _line_ends(header[0]), text[header.end() :]
 
     def __iter__(self) -> Iterator[tuple[Sequence[int], Any]]:
         """Some rows at a time: their numbers, which count blank lines too, and an Arrow table.
 
         Raises:
-            DataError: a column that is not there, a quote that is not closed, or a row that is not as wide as the header.
+            DataError: a quote that is not closed, or a row that is not as wide as the header.
         """
-        text, rows = self._text, _rows(self.delimiter)
+        text = self._text
         while True:
-            if self._ended and text[-1:] not in ("", "\n"):
-                text += "\n"
-            if self._header is None:
-                text = self._without_header(text)
-            found = rows.match(text) if '"' in text else None
+            found = _rows(self.delimiter, "0,").match(text) if '"' in text else None
             end = found.end() if found else last_line_end(text)
-            if len(text) > LONGEST or (self._ended and end < len(text)):
-                good, error = self._fault(text, whole=self._ended)
-                if error is not None:
-                    yield from self._read(text[:good])
-                    raise error
-                end = len(text) if self._ended else end
             yield from self._read(text[:end])
+            text = text[end:]
+            if len(text) > (LONGEST_ROW if '"' in text else LONGEST) or (self._ended and text):
+                raise self._fault(text)[1]
             if self._ended:
-                break
+                return
             block = next(self._blocks, None)
             self._ended = block is None
-            text = text[end:] + (block or "")
-        if self._header is None:
-            raise DataError(f"{self._where}: the file is empty, with no header and no rows.")
+            text = self._closed(text + (block or ""))
 
-    def _without_header(self, text: str) -> str:
-        row = _row(self.delimiter).match(text)
-        if row is None:
-            return text
-        if row[0] in BLANK:
-            raise DataError(f"{self._where}: line 1 is blank; it must name the columns.")
-        self._header = _names(row[0], self.delimiter)
-        self._chosen = choose_columns(self._where, self._header, self._columns, take_first=True)
-        self._lines = _line_ends(row[0])
-        return text[row.end() :]
+    def _closed(self, text: str) -> str:
+        """The text, at the end of the file with the line end that may be left out there."""
+        return text + "\n" if self._ended and text[-1:] not in ("", "\n") else text
 
     def _read(self, text: str) -> Iterator[tuple[Sequence[int], Any]]:
         import pyarrow as pa
 
-        if not text or self._header is None:
+        if not text:
             return
         try:
             table = self._table(text)
         except pa.ArrowInvalid as invalid:
-            good, error = self._fault(text, whole=True)
-            if error is None:
-                raise DataError(f"{self._where}: {invalid}") from None
+            good, error = self._fault(text, str(invalid))
             yield from self._read(text[:good])
             raise error from None
         numbers: Sequence[int] = range(self._rows + 1, self._rows + 1 + table.num_rows)
         ends = _line_ends(text)
         if ends > table.num_rows:  # blank lines, or texts that go over several
-            rows = [found[0] for found in _row(self.delimiter).finditer(text)]
+            rows = [found[0] for found in _rows(self.delimiter, "1").finditer(text)]
             numbers = [number for number, row in enumerate(rows, self._rows + 1) if row not in BLANK]
             self._rows += len(rows)
         else:
@@ -127,58 +115,41 @@ class DelimitedTable:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        header = self._header or []
-        places = [str(header.index(column)) for column in self._chosen]
+        places = [str(self._header.index(column)) for column in self._chosen]
         content = text.encode("utf-8-sig" if text[0] == "\ufeff" else "utf-8")  # Arrow takes one mark away
         return arrow_csv.read_csv(
             pa.BufferReader(content),
             arrow_csv.ReadOptions(
-                use_threads=False, block_size=len(content) + 1, column_names=list(map(str, range(len(header))))
+                use_threads=False, block_size=len(content) + 1, column_names=list(map(str, range(len(self._header))))
             ),
             arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             arrow_csv.ConvertOptions(column_types=dict.fromkeys(places, pa.large_string()), include_columns=places),
         ).rename_columns(list(self._chosen))
 
-    def _fault(self, text: str, whole: bool) -> tuple[int, DataError | None]:
+    def _fault(self, text: str, otherwise: str = "a row is too long.") -> tuple[int, DataError]:
         """Where the first row begins that is wrong, and what is wrong with it.
 
         Args:
-            whole: whether the text ends with a row; else it may go on.
+            text: rows, of which the last may not be whole.
+            otherwise: what is wrong where every row could be read.
         """
-        csv.field_size_limit(LONGEST)
-        taken = good = 0
-
-        def lines() -> Iterator[str]:
-            nonlocal taken
-            for number, found in enumerate(LINE.finditer(text), self._lines + 1):
-                if len(found[0]) > LONGEST:
-                    raise long_line(self._where, number)
-                if not whole and found.end() == len(text):
-                    return
-                taken = found.end()
-                if taken - good > LONGEST_ROW:
-                    raise csv.Error("a row larger than field limit")
-                yield found[0]
-
-        reader = csv.reader(lines(), delimiter=self.delimiter, strict=True)
-        began, width = self._lines + 1, len(self._header) if self._header is not None else None
+        lines, began, wrong = LINE.findall(text), 0, otherwise
+        reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
         try:
-            for number, row in enumerate(reader, self._rows + (width is not None)):
-                width = len(row) if width is None else width
-                if row and len(row) != width:
-                    return good, DataError(
-                        f"{self._where}: row {number} (line {began}) has {len(row)} fields, the header has {width}; "
-                        "quote texts that contain the separator, and close every quote."
+            for number, row in enumerate(reader, self._rows + 1):
+                if row and self._header and len(row) != len(self._header):
+                    wrong = (
+                        f"row {number} (line {self._lines + began + 1}) has {len(row)} fields, the header has "
+                        f"{len(self._header)}; quote texts that contain the separator, and close every quote."
                     )
-                good, began = taken, self._lines + reader.line_num + 1
-        except DataError as error:
-            return good, error
+                    break
+                began = reader.line_num
         except csv.Error as error:
-            if "unexpected end of data" in str(error) and not whole:
-                return good, None
-            wrong = _wrong_quotes(str(error), began, self._lines + reader.line_num)
-            return good, DataError(f"{self._where}: {wrong}")
-        return good, None
+            wrong = _wrong_quotes(str(error), self._lines + began + 1, self._lines + reader.line_num)
+        for number, line in enumerate(lines[: began + 1], self._lines + 1):
+            if len(line) > LONGEST:
+                return 0, long_line(self._where, number)
+        return sum(map(len, lines[:began])), DataError(f"{self._where}: {wrong}")
 
 
 def _wrong_quotes(error: str, began: int, line: int) -> str:
@@ -196,17 +167,8 @@ def _line_ends(text: str) -> int:
     return text.count("\n") + (text.count("\r") - text.count("\r\n") if "\r" in text else 0)
 
 
-def _names(row: str, delimiter: str) -> list[str]:
-    """What is in the first row of a table.
-
-    Raises:
-        ArrowInvalid: other rows are not as wide.
-    """
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    return list(arrow_csv.read_csv(pa.BufferReader(row.encode("utf-8-sig")), parse_options=parse).column_names)
+def _cells(text: str, delimiter: str) -> list[list[str]]:
+    return list(csv.reader(LINE.findall(text), delimiter=delimiter))
 
 
 def _find_delimiter(text: str, usual: str, wanted: Sequence[str] | None) -> str:
@@ -216,26 +178,15 @@ def _find_delimiter(text: str, usual: str, wanted: Sequence[str] | None) -> str:
         text: the beginning of the file.
         wanted: columns that are looked for; a separator that gives all of them is believed at once.
     """
-    import pyarrow as pa
-
-    def header(separator: str) -> list[str]:
-        row = _row(separator).match(text)
-        return [] if row is None or row[0] in BLANK else _names(row[0], separator)
-
-    found = header(usual)
-    if len(found) != 1 or (wanted and set(wanted) <= set(found)):
-        return usual
-    best, most = usual, 1
+    heads = {}
     for separator in SEPARATORS:
-        names = header(separator)
-        if len(names) < 2 or not all(name.strip() for name in names):
-            continue
-        if wanted and set(wanted) <= set(names):
+        found = _rows(separator, f"0,{LOOKED_AT}").match(text)
+        heads[separator] = _cells(found[0], separator) if found else []
+    if len((heads[usual] or [[]])[0]) != 1:
+        return usual
+    named = {separator: rows for separator, rows in heads.items() if rows and all(map(str.strip, rows[0]))}
+    for separator in (usual, *named):
+        if wanted and set(wanted) <= set(heads[separator][0]):
             return separator
-        rows = _rows(separator, LOOKED_AT).match(text)
-        try:
-            if rows and len(names) > most and _names(rows[0], separator):
-                best, most = separator, len(names)
-        except pa.ArrowInvalid:  # a row of another width
-            continue
-    return best
+    widths = {separator: len(rows[0]) for separator, rows in named.items() if len({*map(len, filter(None, rows))}) == 1}
+    return max([usual, *widths], key=lambda separator: widths.get(separator, 1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -22,8 +22,17 @@ import numpy.typing as npt
 from fairtune.core.cache import cached, key_of
 from fairtune.core.errors import DataError
 from fairtune.core.stages import stage
-from fairtune.tasks.corpora import Corpus
-from fairtune.tasks.tokens.tokenization import encoder, mapped, token_dtype, tokenizer_identity
+from fairtune.settings.sections import Train
+from fairtune.settings.values import LANGUAGE_MODEL
+from fairtune.tasks.corpora import METRIC, Corpus
+from fairtune.tasks.task import SPLITS, TaskFacts
+from fairtune.tasks.tokens.tokenization import (
+    TokenizerFolder,
+    encoder,
+    mapped,
+    token_dtype,
+    tokenizer_identity,
+)
 
 VERSION = 4
 """Raised whenever the same documents would give another file."""
@@ -134,6 +143,49 @@ class TokenBlocks:
             yield self.window(start, end)
 
 
+@dataclass(frozen=True)
+class TextTask:
+    """A corpus with the tokenizer that makes tokens of it: what a study trains on and reports."""
+
+    corpus: Corpus
+    tokenizer: TokenizerFolder
+
+    def blocks(self, split: str, train: Train) -> TokenBlocks:
+        """A split as tokens, from the cache where they are in it; of the training split as many as the settings say."""
+        limit = train.tokens if split == "train" else None
+        return token_blocks(self.corpus, split, self.tokenizer.load(), limit)
+
+    def examples(self, train: Train) -> int:
+        """How many blocks there are to train on.
+
+        Raises:
+            DataError: not one, or there is nothing to validate on or to report.
+        """
+        for split in ("validation", "test"):
+            self.blocks(split, train)
+        return len(self.blocks("train", train).blocks(train.longest))
+
+    @property
+    def fingerprint(self) -> str:
+        """The identity of every document of every split."""
+        return key_of([LANGUAGE_MODEL, *(self.corpus.identity(split) for split in SPLITS)])
+
+    def facts(self, train: Train) -> TaskFacts:
+        """What a plan records, with the counts that an arm of these settings has."""
+        counts = {split: asdict(self.blocks(split, train).counts) for split in SPLITS}
+        return TaskFacts(
+            name=self.corpus.name,
+            kind=LANGUAGE_MODEL,
+            metric=METRIC,
+            labels=(),
+            rows={split: int(found["documents"]) for split, found in counts.items()},
+            source=self.corpus.source,
+            fingerprint=self.fingerprint,
+            hashes={split: self.corpus.identity(split) for split in SPLITS},
+            counts=counts,
+        )
+
+
 def token_blocks(corpus: Corpus, split: str, tokenizer: Any, tokens: int | None = None) -> TokenBlocks:
     """A split of a corpus as tokens, from the cache where they are in it.
 
@@ -172,13 +224,7 @@ def token_blocks(corpus: Corpus, split: str, tokenizer: Any, tokens: int | None 
 
 
 def _write(
-    file: Path,
-    corpus: Corpus,
-    split: str,
-    tokenizer: Any,
-    bos: int | None,
-    dtype: np.dtype[Any],
-    limit: int | None,
+    file: Path, corpus: Corpus, split: str, tokenizer: Any, bos: int | None, dtype: np.dtype[Any], limit: int | None
 ) -> npt.NDArray[np.int64]:
     """Write the stream; returns tokens, bytes and words of each document."""
     encode = encoder(tokenizer, None, pair=False, special=False)
