@@ -11,8 +11,6 @@ import pytest
 from tests.tasks.test_task_files import ROWS, load, write_rows
 
 from fairtune.core.errors import DataError
-from fairtune.tasks import load_task
-from fairtune.tasks.corpora import load_corpus
 from fairtune.tasks.reading.files import LONGEST
 from fairtune.tasks.reading.reader import RowReader
 
@@ -30,12 +28,6 @@ def refusal(file: Path, **fields: Any) -> str:
     return message
 
 
-def test_a_quote_left_open_at_the_end_is_reported_with_the_line_on_which_it_was_opened(tmp_path: Path) -> None:
-    file = tmp_path / "d.csv"
-    file.write_bytes(HEADER + MANY + b'"and then,a\n' + MANY)
-    assert "a quote that is opened in the row of line 32 is not closed" in refusal(file)
-
-
 def test_a_quote_left_open_in_a_large_file_is_reported_without_reading_it_all(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + MANY + b'"and then,a\n' + MANY * 30_000)
@@ -50,12 +42,6 @@ def test_a_quote_that_ends_in_another_row_is_reported_with_both_places(tmp_path:
     file.write_bytes(HEADER + b'"opened,a\nsecond "",b\nthird",a\nfourth,b\n')
     task = load(file, validation=str(file), test=str(file))
     assert task.splits["train"].texts[0] == ('opened,a\nsecond ",b\nthird',), "a text may go over lines"
-
-
-def test_a_ragged_row_is_reported_with_row_and_line(tmp_path: Path) -> None:
-    file = tmp_path / "d.csv"
-    file.write_bytes(HEADER + b'"over two\nlines",a\n' + b"ok,b\n" + b"one,too many,a\n")
-    assert "row 3 (line 5) has 3 fields, the header has 2; quote texts that contain the separator" in refusal(file)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".txt", ".csv.gz", ".jsonl.gz"])
@@ -107,13 +93,6 @@ def test_a_csv_file_with_numbers_and_words_as_labels_is_refused_unless_they_are_
     assert load(file, **other, labels=["0", "1", "open"]).labels == ("0", "1", "open")
 
 
-def test_numbers_written_in_two_ways_are_one_class(tmp_path: Path) -> None:
-    file = tmp_path / "d.jsonl"
-    values = [0, 1, 0.0, 1.0]
-    file.write_text("".join(json.dumps({"text": f"t{i}", "label": v}) + "\n" for i, v in enumerate(values * 5)))
-    assert load(file, validation=str(file), test=str(file)).labels == ("0", "1")
-
-
 def test_more_than_a_thousand_classes_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + b"".join(b"text %d,label %d\n" % (i, i) for i in range(3000)))
@@ -124,26 +103,11 @@ def test_more_than_a_thousand_classes_are_refused(tmp_path: Path) -> None:
     assert len(load(file, validation=str(file), test=str(file)).labels) == 1000
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
-def test_another_encoding_is_reported_with_what_to_do(tmp_path: Path, encoding: str) -> None:
-    file = tmp_path / "d.csv"
-    file.write_bytes("text,label\nein schönes “Buch”,a\n".replace("“Buch”", "Buch").encode(encoding))
-    message = refusal(file)
-    assert "is not UTF-8" in message
-    assert "save it as UTF-8" in message
-
-
 def test_half_a_character_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "d.jsonl"
     file.write_text('{"text": "fine", "label": 1}\n{"text": "cut \\ud83d", "label": 0}\n' * 5)
     message = refusal(file)
     assert "row 2: column 'text' holds half a character" in message
-
-
-def test_json_too_deep_is_no_crash(tmp_path: Path) -> None:
-    file = tmp_path / "d.jsonl"
-    file.write_text('{"text": "fine", "label": 1}\n' + "[" * 200_000 + "\n")
-    assert "line 2 is not JSON" in refusal(file)
 
 
 def test_a_nul_byte_is_reported_or_kept_but_no_crash(tmp_path: Path) -> None:
@@ -185,20 +149,6 @@ def test_plain_text_is_read_by_paragraph_whatever_the_line_ends(tmp_path: Path) 
         assert [number for chunk in chunks for number in chunk.numbers] == [1, 6, 8]
 
 
-def test_what_one_row_of_plain_text_is_its_reader_says(tmp_path: Path) -> None:
-    """The one reader has both: lines for whoever classifies texts, paragraphs for language models."""
-    file = tmp_path / "d.txt"
-    file.write_text("one\nmore\n\ntwo\n")
-    for row, texts in (("line", ["one", "more", "", "two"]), ("paragraph", ["one\nmore", "two"])):
-        for columns in (["text"], None):
-            found = list(RowReader(str(file), text_row=row, columns=columns))  # type: ignore[arg-type]
-            assert [text for batch in found for text in batch.values("text")] == texts
-    (predicted,) = RowReader(str(file))
-    assert len(predicted) == 4
-    documents = load_corpus({"kind": "language_model", "train": str(file), "test": str(file), "validation": str(file)})
-    assert list(documents.documents("train")) == [["one\nmore", "two"]]
-
-
 def test_the_second_start_reads_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write_rows(tmp_path / "d.csv", ROWS)
     first = load(file)
@@ -219,11 +169,6 @@ def test_a_file_that_changed_is_another_task(tmp_path: Path) -> None:
     assert load(file).fingerprint != first
     write_rows(file, ROWS)
     assert load(file).fingerprint == first
-
-
-def test_a_name_of_the_catalogue_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="unknown format 'movie-reviews'"):
-        load_task({"train": str(tmp_path / "movie-reviews"), "text": "text"})
 
 
 @pytest.mark.parametrize("block", [1 << 20, 100])

@@ -122,7 +122,11 @@ def test_nothing_is_shared_repeated_or_disputed_afterwards(tmp_path: Path, seed:
 @pytest.mark.parametrize(
     ("validation", "test", "message"),
     [
-        ("v", ["A b", "C, d"], r"leaves nothing to train on: of 2 .* takes out 2 \(2 also in the test split\)"),
+        (
+            "v",
+            ["A b", "C, d"],
+            r"no training example of class no, yes. Of 2 .* takes out 2 \(2 also in the test split\)",
+        ),
         ("v", ["A b", "x"], "no training example of class no.*set dedupe: false"),
         ("x", ["X", "y"], "leaves nothing to select by"),
     ],

@@ -93,15 +93,6 @@ def test_parquet_from_a_pipe_is_refused() -> None:
     os.close(writer)
 
 
-def test_bytes_of_a_pipe_that_are_not_utf8_are_reported_without_reading_it_again() -> None:
-    reader, writer = os.pipe()
-    os.write(writer, b"fine\n\xff\n")
-    os.close(writer)
-    with pytest.raises(DataError, match="not UTF-8"):
-        list(RowReader(f"/dev/fd/{reader}", "txt"))
-    os.close(reader)
-
-
 def peak_of(read: Callable[[], Any]) -> int:
     tracemalloc.start()
     try:
@@ -159,27 +150,6 @@ def test_labels_that_no_class_is_called_are_refused(read: Read, label: str, expe
     with pytest.raises(DataError, match=expected) as caught:
         read(file)
     assert len(str(caught.value)) < 500
-
-
-def test_kinds_are_no_longer_than_labels(tmp_path: Path) -> None:
-    file = tmp_path / "d.jsonl"
-    file.write_text(lines({"text": "a", "label": "x", "k": "\ud83d"}))
-    with pytest.raises(DataError, match="column 'k' holds half a character"):
-        load(file, validation=str(file), test=str(file), kinds="k")
-
-
-@pytest.mark.parametrize("value", ["1e999999", "-1e999999", "9" * 4000, "9" * 10_000, "NaN", "1" + "0" * 400])
-@pytest.mark.parametrize("column", ["text", "label"])
-def test_numbers_beyond_all_bounds_are_refused_or_read(value: str, column: str, tmp_path: Path) -> None:
-    file = tmp_path / "d.jsonl"
-    given = {"text": '"t"', "label": '"a"', column: value}
-    file.write_text("{" + ", ".join(f'"{name}": {one}' for name, one in given.items()) + "}\n")
-    for read in EVERYBODY:
-        try:
-            read(file)
-        except DataError as error:
-            message = str(error)
-            assert len(message) < 1500, message
 
 
 @pytest.mark.parametrize("read", EVERYBODY)

@@ -179,18 +179,6 @@ def test_what_is_not_one_value_is_refused_with_its_type_and_what_to_do(kind: str
         ROLES[role](file)
 
 
-@pytest.mark.parametrize(
-    "kind", ["timestamp with an unknown zone", "timestamp beyond Python's", "duration beyond Python's"]
-)
-def test_values_that_python_does_not_have_are_refused_with_their_type(kind: str, tmp_path: Path) -> None:
-    file = written(tmp_path, OTHERS[kind]())
-    for use in (as_label, as_asked):
-        with pytest.raises(
-            DataError, match=rf"'odd' has values of the Parquet type {kind.split()[0]}.* cannot be read"
-        ):
-            use(file)
-
-
 @pytest.mark.parametrize("target", ["out.parquet", "out.jsonl", "out.csv"])
 @pytest.mark.parametrize("kind", ["list", "struct", "map", "decimal256", "binary", "uuid", "dictionary", "duration"])
 def test_columns_that_are_not_asked_for_may_be_of_any_type(kind: str, target: str, tmp_path: Path) -> None:

@@ -108,6 +108,8 @@ class RowOutput:
                 self.rows += len(chunk)
         except BrokenPipeError:
             raise
+        except RecursionError:
+            raise DataError(f"{chunk.where}: a row is nested too deeply to be written; flatten or remove it.") from None
         except OSError as error:
             raise DataError(
                 f"{self.file or 'standard output'}: cannot be written: {error.strerror or error}."

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LedgerError
-from fairtune.ledger.folders import read_record, write_record
-from fairtune.ledger.studies import HISTORY, TIME, runs_with_result
+from fairtune.ledger.folders import read_record, runs_with_result, write_record
+from fairtune.ledger.studies import HISTORY, TIME
 
 FOLDER = "suites"
 """Next to the studies; what is in it has no `study.json`, so that nothing takes it for one."""

@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import Any
 
 from fairtune.core.files import read_sealed
+from fairtune.ledger.folders import TRIALS, run_folder, run_folders
 from fairtune.ledger.seals import FAILED, FINISHED, run_state
-from fairtune.ledger.studies import TRIALS, run_folder, run_folders
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,6 @@ class Definition:
         named: the task's name, where it is not its data set's folder.
         trained_on: the data set with the training split, where that is another one.
         hidden: whether the labels of the test split are -1 on the hub; a mirror may have them.
-        instead: a task that is much the same and needs less data.
     """
 
     data: DataSet
@@ -66,7 +65,6 @@ class Definition:
     named: str = ""
     trained_on: DataSet | None = None
     hidden: bool = False
-    instead: str = ""
     remark: str = ""
 
     @property
@@ -175,7 +173,7 @@ DEFINITIONS = (
     Definition(MNLI, PAIR, INFERENCE, validation="validation_matched", test=None),
     Definition(
         replace(MNLI, about="As mnli, with genres that are not in the training split."), PAIR, INFERENCE, named="mnli/mismatched",
-        validation="validation_mismatched", test=None, instead="mnli"),
+        validation="validation_mismatched", test=None),
     # Trained on English and read in the language ...
     *(
         Definition(replace(XNLI, folder=f"xnli/{language}", config=language), PAIR, INFERENCE, trained_on=MNLI)
@@ -185,7 +183,7 @@ DEFINITIONS = (
     *(
         Definition(
             replace(XNLI, folder=f"xnli/{language}", config=language, about=TRANSLATION), PAIR, INFERENCE,
-            named=f"xnli/{language}/{TRANSLATED}", instead=f"xnli/{language}")
+            named=f"xnli/{language}/{TRANSLATED}")
         for language in LANGUAGES if language != "en"
     ),
     Definition(IMDB, ("text",), ("negative", "positive"), validation=0.05),

@@ -126,9 +126,8 @@ def _uses(task: Definition, from_hub: bool) -> dict[str, SplitUse]:
 
 def _registered(task: RegisteredTask) -> Description:
     spec, uses = task.spec, {}
-    held_out = {split: getattr(spec.holdout, split) for split in SPLITS if split not in task.given}
     for split in SPLITS:
-        share = held_out.get(split, 1 - sum(held_out.values()) if split == "train" else 1)
+        share = spec.shares.get(split, 1 - sum(spec.shares.values()) if split == "train" else 1)
         uses[split] = SplitUse(split if split in task.given else "train", None, "" if share == 1 else f"{share:.0%}")
     lacking = one_of(one for one in task.given.values() if isinstance(one, Path) and not one.exists())
     return Description(

@@ -87,17 +87,14 @@ def without_duplicates(task: Task) -> Task:
 
 
 def _require_rest(task: Task, drop: dict[str, Mask], removal: Removal) -> None:
-    train, where = task.splits["train"], f"task '{task.name}': dedupe: true"
-    left = set(np.unique(train.labels[~drop["train"]]).tolist())
-    lost = [name for number, name in enumerate(task.labels) if number not in left]
-    if lost:
-        what = f"no training example of class {one_of(lost)}" if left else "nothing to train on"
+    train = task.splits["train"]
+    lost = set(range(len(task.labels))) - set(train.labels[~drop["train"]].tolist())
+    if lost or drop["validation"].all():
+        what = "nothing to select by"
+        if lost:
+            what = f"no training example of class {one_of(task.labels[number] for number in sorted(lost))}"
         raise DataError(
-            f"{where} leaves {what}: of {len(train):,} training examples it takes out {removal.train:,} "
-            f"({removal.reasons()}). Give other training data, or set dedupe: false."
-        )
-    if drop["validation"].all():
-        raise DataError(
-            f"{where} leaves nothing to select by: every validation text is in the test split too. Give other validation "
-            "data, or set dedupe: false."
+            f"task '{task.name}': dedupe: true leaves {what}. Of {len(train):,} training examples it takes out {removal.train:,} "
+            f"({removal.reasons()}), and of the validation split what is also in the test split, {removal.validation_in_test:,}. "
+            "Give other data, or set dedupe: false."
         )

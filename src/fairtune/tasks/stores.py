@@ -73,10 +73,7 @@ class Files:
         if not folder.is_dir():
             return f"{MIRROR} is {folder}, which is not a folder; fix or unset it"
         lacking = one_of(file for file in mirror_files(task) if not (folder / file).is_file())
-        other = f"; or take the task '{task.instead}', which does not need it" if task.instead else ""
-        return (
-            f"the mirror {folder} lacks {lacking}; add it, or unset {MIRROR} to use the hub{other}" if lacking else ""
-        )
+        return f"the mirror {folder} lacks {lacking}; add it, or unset {MIRROR} to use the hub" if lacking else ""
 
     def identity(self, data: DataSet, split: str, column: str = "") -> str:
         """What this place holds of a split, or of one column of it, without reading more than it must."""

@@ -34,33 +34,23 @@ def _overlaps(card: DataCard) -> Iterator[str]:
             first, second = NAMES[found.first], NAMES[found.second]
             yield (
                 f"{found.shared:,} of {found.rows:,} {second} texts ({as_percent(found.share)}), {found.exactly:,} of them letter "
-                f"for letter, are also in the {first} split. {SHARED[found.first, found.second]} `dedupe: true` takes such texts "
-                f"out of the {first} split."
+                f"for letter, are also in the {first} split. {SHARED[found.first, found.second]} `dedupe: true` removes them."
             )
 
 
 def _split(name: str, split: SplitCard) -> Iterator[str]:
-    dedupe = (
-        "`dedupe: true` takes them out of the training split"
-        if name == "training"
-        else "remove them if they are a mistake"
-    )
+    advice = "`dedupe: true` takes them out" if name == "training" else "remove them if they are a mistake"
     if split.contradictory:
         yield (
             f"{split.contradictory:,} {name} rows hold texts with several labels ({split.contradictory_texts:,} different texts). "
-            f"Some of these labels are wrong, or the text alone does not decide them. Look at the examples; {dedupe}."
+            f"Some of these labels are wrong, or the text alone does not decide them. Look at the examples; {advice}."
         )
     if split.repeated > MOST_REPEATED * split.rows:
-        yield (
-            f"{split.repeated:,} of {split.rows:,} {name} rows ({as_percent(split.repeated / split.rows)}) repeat a text, which "
-            f"then counts more than once; {dedupe}."
-        )
-    sizes = sorted((rows, label) for label, rows in split.classes.items() if rows)
+        share = as_percent(split.repeated / split.rows)
+        yield f"{split.repeated:,} of {split.rows:,} {name} rows ({share}) repeat a text, which then counts twice; {advice}."
     if missing := [label for label, rows in split.classes.items() if not rows]:
-        yield (
-            f"The {name} split has no row of class {one_of(missing)}, so it says nothing of that class. Add some, or remove the "
-            "class from the labels."
-        )
+        yield f"The {name} split has no row of class {one_of(missing)} and says nothing of it. Add some, or drop the label."
+    sizes = sorted((rows, label) for label, rows in split.classes.items() if rows)
     (smallest, rare), (largest, common) = sizes[0], sizes[-1]
     if largest > MOST_IMBALANCE * smallest:
         yield (
@@ -68,10 +58,7 @@ def _split(name: str, split: SplitCard) -> Iterator[str]:
             f"right in {as_percent(largest / split.rows)} of them; judge by macro-F1 or MCC."
         )
     if split.empty:
-        yield (
-            f"The {name} split has {split.empty:,} empty texts, for which a model can only guess the label. Fill or remove them if "
-            "the data is yours."
-        )
+        yield f"The {name} split has {split.empty:,} empty texts, whose labels a model can only guess. Fill or remove them."
 
 
 def _languages(card: DataCard) -> Iterator[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -276,22 +276,32 @@ class RowReader:
         """Each mapping with its line's number; blank lines are left out."""
         wanted = set(self._columns or ())
         for first, lines in self._lines():
-            filled = [(number, line) for number, line in enumerate(lines, first) if not line.isspace()]
-            rows = _json_block([line for _, line in filled])
-            if rows is None or not all(row.keys() >= wanted for row in rows):
-                rows = []
-                try:
-                    for number, line in filled:
-                        row = _json_row(self.where, number, line)
-                        if not row.keys() >= wanted:
-                            check_columns(f"{self.where}: line {number}", list(row), self._columns or ())
-                        rows.append(row)
-                except DataError:
-                    if rows:  # what comes before it is sound
-                        yield [number for number, _ in filled[: len(rows)]], rows
-                    raise
+            filled = {number: line for number, line in enumerate(lines, first) if not line.isspace()}
+            rows, fault = [], None
+            with suppress(ValueError):
+                rows = parse_json(f"[{','.join(filled.values())}]")
+            if len(rows) != len(filled) or not all(isinstance(row, dict) and row.keys() >= wanted for row in rows):
+                rows, fault = self._sound_rows(filled)
             if rows:
-                yield [number for number, _ in filled], rows
+                yield list(filled)[: len(rows)], rows
+            if fault is not None:
+                raise fault
+
+    def _sound_rows(self, lines: Mapping[int, str]) -> tuple[list[Row], DataError | None]:
+        """The rows before the first line that is no row, and what is wrong with that."""
+        rows: list[Row] = []
+        for number, line in lines.items():
+            try:
+                row = parse_json(line)
+                if not isinstance(row, dict):
+                    raise DataError(f"{self.where}: line {number} is not a JSON mapping.")
+                check_columns(f"{self.where}: line {number}", list(row), self._columns or ())
+            except ValueError as error:
+                return rows, DataError(f"{self.where}: line {number} is not JSON: {error}.")
+            except DataError as error:
+                return rows, error
+            rows.append(row)
+        return rows, None
 
     def _plain_lines(self) -> Iterator[Part]:
         """A blank line is an empty text, so that answers stand beside their lines."""
@@ -321,26 +331,6 @@ class RowReader:
                 numbers, texts = [], []
         if numbers:
             yield numbers, _text_table(texts)
-
-
-def _json_block(lines: list[str]) -> list[Row] | None:
-    """The mappings that some lines are, read at once; None if one of them may be something else."""
-    try:
-        rows = parse_json(f"[{','.join(lines)}]")
-    except ValueError:
-        return None
-    return rows if len(rows) == len(lines) and all(isinstance(row, dict) for row in rows) else None
-
-
-def _json_row(where: Path | str, number: int, line: str) -> Row:
-    """The mapping that a line of JSONL is."""
-    try:
-        row = parse_json(line)
-    except ValueError as error:
-        raise DataError(f"{where}: line {number} is not JSON: {error}.") from None
-    if not isinstance(row, dict):
-        raise DataError(f"{where}: line {number} is not a JSON mapping.")
-    return row
 
 
 def _text_table(texts: list[str]) -> Any:

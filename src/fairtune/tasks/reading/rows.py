@@ -105,50 +105,75 @@ class Rows:
             )
 
 
-def collect(
-    where: Path | str,
-    read: Iterable[RowBatch],
+def read_rows(
+    path: Path,
     texts: Sequence[str],
-    label: str | None,
+    label: str,
     aside: Path,
     kind: str | None = None,
+    called: str | None = None,
+    encoding: str | None = None,
 ) -> Rows:
-    """Write rows to a file as they come, and give them back mapped into memory.
+    """The named columns of a file or a folder of shards, written to a file as they come and mapped from there.
 
     Args:
         texts: columns whose values must be texts.
         label: the column with labels of any type.
         aside: the file to write.
         kind: the column that says of what kind a row is, or nothing.
+        called: what messages call the file, where its name would tell a user nothing.
+        encoding: of the file; None is UTF-8, or what its mark says.
+
+    Raises:
+        DataError: a row that cannot be used, or there is none.
     """
     import pyarrow as pa
 
-    types: dict[str, int] = {}
-
-    def labels(some: RowBatch, column: str, types: dict[str, int]) -> Any:
-        encoded = _encoded(where, some, column)
-        if encoded is None:
-            return pa.array(label_texts(where, column, some.numbers, some.values(column), types), pa.large_string())
-        first = np.unique(encoded.indices.to_numpy(), return_index=True)[1]
-        numbers, different = [some.numbers[place] for place in first], encoded.dictionary.to_pylist()
-        return pa.array(label_texts(where, column, numbers, different, types), pa.large_string()).take(encoded.indices)
+    where, types = called or path, dict[str, int]()
+    columns = list(dict.fromkeys([*texts, label, *([kind] if kind else [])]))
 
     def batches(advance: Advance) -> Iterator[Any]:
-        for some in read:
+        for some in shard_batches(path, columns, encoding=encoding):
             advance(len(some))
-            columns = {name: _texts(where, some, name) for name in texts}
-            if label:
-                columns[label] = labels(some, label, types)
+            found = {name: _texts(where, some, name) for name in texts}
+            found[label] = _labels(where, some, label, types)
             if kind:
-                columns[KIND] = labels(some, kind, {})
-            yield pa.record_batch({**columns, NUMBER: pa.array(np.array(some.numbers, dtype=np.int64))})
+                found[KIND] = _labels(where, some, kind, {})
+            yield pa.record_batch({**found, NUMBER: pa.array(np.array(some.numbers, dtype=np.int64))})
 
-    called = where.name if isinstance(where, Path) else where
-    with stage(f"reading rows of {called}") as advance:
+    with stage(f"reading rows of {called or path.name}") as advance:
         write_batches(aside, batches(advance))
     if not aside.stat().st_size:
         raise DataError(f"{where}: the file has no rows.")
     return Rows(where, open_table(aside), types)
+
+
+def _texts(where: Path | str, some: RowBatch, column: str) -> Any:
+    import pyarrow as pa
+
+    if (found := _strings(where, some, column)) is not None:
+        return found
+    return pa.array(checked_texts(where, column, some.values(column), some.numbers), pa.large_string())
+
+
+def _labels(where: Path | str, some: RowBatch, column: str, types: dict[str, int]) -> Any:
+    import pyarrow as pa
+
+    numbers = some.numbers
+    if (found := _strings(where, some, column)) is None:
+        return pa.array(label_texts(where, column, numbers, some.values(column), types), pa.large_string())
+    encoded = found.dictionary_encode("encode")
+    first = [numbers[place] for place in np.unique(encoded.indices.to_numpy(), return_index=True)[1]]
+    texts = label_texts(where, column, first, encoded.dictionary.to_pylist(), types)
+    return pa.array(texts, pa.large_string()).take(encoded.indices)
+
+
+def _strings(where: Path | str, some: RowBatch, column: str) -> Any:
+    """A column of texts as Arrow has it; None of any other."""
+    import pyarrow as pa
+
+    found = None if some.table is None else plain_column(where, some.table, column).combine_chunks()
+    return found if found is not None and pa.types.is_large_string(found.type) else None
 
 
 def write_batches(file: Path, batches: Iterable[Any]) -> None:
@@ -169,51 +194,3 @@ def open_table(file: Path) -> Any:
     import pyarrow as pa
 
     return pa.ipc.open_file(pa.memory_map(str(file))).read_all()
-
-
-def _strings(where: Path | str, some: RowBatch, column: str) -> Any:
-    """A column of texts as Arrow has it; None of any other."""
-    import pyarrow as pa
-
-    found = None if some.table is None else plain_column(where, some.table, column).combine_chunks()
-    return found if found is not None and pa.types.is_large_string(found.type) else None
-
-
-def _encoded(where: Path | str, some: RowBatch, column: str) -> Any:
-    """The same as places among its different values, of which labels have few."""
-    found = _strings(where, some, column)
-    return None if found is None else found.dictionary_encode("encode")
-
-
-def _texts(where: Path | str, some: RowBatch, column: str) -> Any:
-    import pyarrow as pa
-
-    if (found := _strings(where, some, column)) is not None:
-        return found
-    values = some.values(column)
-    try:
-        return pa.array(values, pa.large_string())
-    except (pa.ArrowException, UnicodeEncodeError, TypeError):
-        return pa.array(checked_texts(where, column, values, some.numbers), pa.large_string())
-
-
-def read_rows(
-    path: Path,
-    texts: Sequence[str],
-    label: str | None,
-    aside: Path,
-    kind: str | None = None,
-    called: str | None = None,
-    encoding: str | None = None,
-) -> Rows:
-    """The named columns of a file or a folder of shards.
-
-    Args:
-        aside: a file to write, which the rows are mapped from.
-        kind: the column that says of what kind a row is.
-        called: what messages call the file, where its name would tell a user nothing.
-        encoding: of the file; None is UTF-8, or what its mark says.
-    """
-    columns = list(dict.fromkeys([*texts, *filter(None, (label, kind))]))
-    read = shard_batches(path, columns, encoding=encoding)
-    return collect(called or path, read, texts, label, aside, kind)
