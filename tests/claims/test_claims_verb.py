@@ -18,7 +18,7 @@ from fairtune.claims.page import claims_page
 from fairtune.claims.published import ClaimFile, PublishedClaim
 from fairtune.claims.trial_costs import is_of_trial
 from fairtune.cli.app import app
-from fairtune.study import shipped_files
+from fairtune.study import source
 from fairtune.study.study_file import load_study
 
 FIGURES = {"baseline": [320, 322, 319, 321], "oelm-freeze": [280, 282, 279, 281]}
@@ -47,7 +47,7 @@ profiles:
   large: {{train: {{epochs: 20}}}}
 """
     (tmp_path / "studies" / "made.yaml").write_text(text)
-    monkeypatch.setattr(shipped_files, "HOMES", (tmp_path,))
+    monkeypatch.setattr(source, "HOMES", (tmp_path,))
     monkeypatch.setattr(answers, "PROTOCOL", 1)
     return tmp_path
 

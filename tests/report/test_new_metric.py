@@ -95,7 +95,7 @@ def test_one_for_two_classes_is_refused_with_three(monkeypatch: pytest.MonkeyPat
     from fairtune.classifier.errors import SettingsError
 
     entry = Metric(
-        "specificity", "classify", lower_is_better=False, shown="percent", two_classes=True,
+        "specificity", "classify", lower_is_better=False, shown="percent", classes="two classes",
         from_totals=lambda counts: counts[..., 0, 0] / counts[..., 0].sum(axis=-1),
     )  # fmt: skip
     monkeypatch.setitem(METRICS, "specificity", entry)

@@ -20,7 +20,7 @@ from fairtune.settings.model import PresetModel
 from fairtune.settings.sections import Train
 from fairtune.study.compute import LARGE, Compute, arm_operations, hours_text
 from fairtune.study.schema import Study
-from fairtune.study.shipped_files import require_shipped
+from fairtune.study.source import find_shipped
 from fairtune.study.study_file import load_study
 from fairtune.study.trials import find_trials
 from fairtune.tasks.definitions import ALIASES, CATALOGUE
@@ -72,7 +72,8 @@ def load_trial(trial: ClaimTrial) -> Study:
     Raises:
         FairtuneError: its file is gone, or lacks the profile or an arm that the trial names.
     """
-    file = require_shipped(trial.file)
+    if (file := find_shipped(trial.file)) is None:
+        raise FairtuneError(f"{trial.file}: no such file comes with fairtune.")
     study = _read(file, trial.profile, file.stat().st_mtime_ns)
     for arm in (*trial.arms, *(arm for claim in trial.claims for arm in claim.arms)):
         if arm not in study.arms:

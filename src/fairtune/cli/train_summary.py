@@ -178,7 +178,7 @@ def figure_text(figure: dict[str, Any], classes: list[Any]) -> str:
 
 def _title(metric: str, classes: list[Any]) -> str:
     title = scale_of(metric).title
-    named = METRICS[metric].two_classes or (metric == "average_precision" and len(classes) == 2)
+    named = METRICS[metric].classes == "two classes" or (metric == "average_precision" and len(classes) == 2)
     return f"{title} of {classes[1]}" if named else title
 
 

@@ -74,18 +74,9 @@ def _percentage(figure: str) -> str:
 
 _NUMBER = r"([0-9]{1,6}(\.[0-9]{0,6})?|\.[0-9]{1,6})"
 _READ, _POSITIVE, _SHARE = AfterValidator(_figure), AfterValidator(_above_zero), AfterValidator(_percentage)
-Amount = Annotated[
-    str,
-    form(rf"{_NUMBER} *(points?|%)", "an amount with its unit: 0.5 points, or 0.5% of the other arm's mean"),
-    _READ,
-    _POSITIVE,
-]
-Factor = Annotated[
-    str,
-    form(rf"{_NUMBER} *[x×]", "a factor with its unit: 1.3x"),
-    _READ,
-    _POSITIVE,
-]
+_AMOUNT = form(rf"{_NUMBER} *(points?|%)", "an amount with its unit: 0.5 points, or 0.5% of the other arm's mean")
+Amount = Annotated[str, _AMOUNT, _READ, _POSITIVE]
+Factor = Annotated[str, form(rf"{_NUMBER} *[x×]", "a factor with its unit: 1.3x"), _READ, _POSITIVE]
 ParameterShare = Annotated[str, form(rf"{_NUMBER} *%", "a share with its unit: 12.95%"), _READ, _SHARE]
 ShareRange = Annotated[str, form(rf"{_NUMBER} *- *{_NUMBER} *%", "a range of percentages: 10-30%"), _READ, _SHARE]
 ClaimedArm = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, title="an arm of the study")]
@@ -144,10 +135,8 @@ class Claim(Section):
         if len(said) != 1:
             found = f"this one has {' and '.join(said) or 'none'}"
             raise ValueError(f"a claim makes one statement, by one of {', '.join(STATEMENTS)}; {found}")
-        if self.rank is not None and len(set(self.rank)) != len(self.rank):
-            raise ValueError("rank: an arm is named twice; name each once, the best first")
-        if self.rank is not None and self.arm is not None:
-            raise ValueError("rank: the arms are named in it, so `arm` says nothing")
+        if self.rank is not None and (self.arm is not None or len(set(self.rank)) != len(self.rank)):
+            raise ValueError("rank: it names each arm once, the best first, and leaves no `arm` to say")
         if self.rank is None and self.arm is None:
             raise ValueError("arm: say of which arm")
         if self.arm is not None and self.arm in (self.other, self.than, self.steadier_than):

@@ -9,9 +9,6 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fairtune.settings.values import Count, Devices, Interval, Section, Threads, Whole, Workers, form, refuse
 
-LONGEST_LIMIT = 366 * 24 * 60
-"""Minutes that a job may ask for."""
-_LIMIT = re.compile(r"(?:(\d{1,3})-)?(\d{1,4})(?::(\d{1,2}))?(?::(\d{1,2}))?")
 _OWN_OPTIONS = (
     *("array", "output", "error", "job-name", "-a", "-o", "-e", "-J"),
     *("requeue", "no-requeue", "signal", "open-mode", "parsable", "wrap"),
@@ -21,18 +18,10 @@ _OWN_OPTIONS = (
 
 def limit_minutes(limit: str) -> float:
     """The minutes of a time limit as Slurm reads it: minutes, hours:minutes:seconds, days-hours:minutes:seconds and the like."""
-    found = _LIMIT.fullmatch(limit)
-    if found is None:
-        return 0
-    days, first, second, third = (int(part or 0) for part in found.groups())
-    if found[1] is not None or found[4] is not None:  # days-hours:minutes:seconds, or hours:minutes:seconds
-        return days * 1440 + first * 60 + second + third / 60
-    return first + second / 60  # minutes:seconds
-
-
-def _limit(value: Any) -> Any:
-    text = value if isinstance(value, bool) else str(value).strip()
-    return text if isinstance(text, str) and 0 < limit_minutes(text) <= LONGEST_LIMIT else refuse()
+    days, _, rest = limit.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    units = (60, 1, 1 / 60) if days or len(parts) == 3 else (1, 1 / 60)
+    return int(days or 0) * 1440 + sum(part * unit for part, unit in zip(parts, units, strict=False))
 
 
 def _option(value: str) -> str:
@@ -40,8 +29,12 @@ def _option(value: str) -> str:
     return value if value.isprintable() and name not in _OWN_OPTIONS else refuse()
 
 
+_LIMIT = r"^([0-9]{1,6}(:[0-9]{1,2}){0,2}|[0-9]{1,3}-[0-9]{1,2}(:[0-9]{1,2}){0,2})$"
 TimeLimit = Annotated[
-    str, BeforeValidator(_limit, int | str), Field(title="a number of minutes, or a time such as 4:00:00 or 1-12:00")
+    str,
+    Field(pattern=_LIMIT),
+    BeforeValidator(lambda given: str(given) if type(given) is int else given, int | str),
+    Field(title="a number of minutes, or a time such as 4:00:00 or 1-12:00"),
 ]
 Option = Annotated[
     str,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -75,21 +75,13 @@ def shared_samples(by_arm: Mapping[str, Any], rows: int, classes: int) -> tuple[
     alike: dict[SharedSample, list[str]] = {}
     for arm, examples in by_arm.items():
         few, used = few_labels(examples), examples_used(examples, rows, classes)
+        text = f"all seeds train on the same {used:,} of {rows:,} examples" if used < rows else ""
         if few is not None:
-            each = f"{few.per_class:,} example{'s' if few.per_class > 1 else ''} per class"
             owner = "each seed trains on its own" if few.resample else "all seeds train on the same"
+            each = f"{few.per_class:,} example{'s' if few.per_class > 1 else ''} per class"
             text = f"{owner} {each} ({classes:,} classes, {used:,} in all)"
-        else:
-            text = f"all seeds train on the same {used:,} of {rows:,} examples" if used < rows else ""
         alike.setdefault(SharedSample(text, is_resampled(examples)), []).append(arm)
-    return tuple(
-        SharedSample(
-            f"{sample.text}{', shared by all arms' if len(alike) == 1 else f' ({_names(arms)})'}", sample.resampled
-        )
-        for sample, arms in alike.items()
-        if sample.text
-    )
-
-
-def _names(arms: Sequence[str]) -> str:
-    return f"arm{'s' if len(arms) > 1 else ''} {', '.join(arms)}"
+    if len(alike) == 1:
+        return tuple(SharedSample(f"{one.text}, shared by all arms", one.resampled) for one in alike if one.text)
+    names = {one: f"arm{'s' if len(arms) > 1 else ''} {', '.join(arms)}" for one, arms in alike.items()}
+    return tuple(SharedSample(f"{one.text} ({names[one]})", one.resampled) for one in alike if one.text)

@@ -16,6 +16,7 @@ from fairtune.settings.score_metrics import ScoredExamples, Weighted
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 Formula = Callable[[Floats], Floats]
+MANY: Literal["more than two classes"] = "more than two classes"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Metric:
             documents [..., (nll, tokens, bytes, words, correct)]; None where it takes the scores themselves.
         from_scores: the figure of each draw, from scores and the weights of examples.
         ranks: whether it takes examples of two classes to say anything.
-        two_classes, many_classes: whether it is for two classes only, or for more than two only.
+        classes: how many it is for, where not any number.
         instead: the metric for the other number of classes.
         unit: what a plain number counts, where its title does not say.
         of_tokens: whether another tokenizer of the same text changes it.
@@ -46,8 +47,7 @@ class Metric:
     shown: Literal["percent", "x100", "plain"]
     from_totals: Formula | None = None
     from_scores: Callable[[ScoredExamples], Weighted] | None = None
-    two_classes: bool = False
-    many_classes: bool = False
+    classes: Literal["", "two classes", "more than two classes"] = ""
     instead: str = ""
     ranks: bool = False
     unit: str = ""
@@ -75,12 +75,7 @@ class Metric:
         return self.from_totals
 
     def fits(self, classes: int) -> bool:
-        return not (self.many_classes if classes == 2 else self.two_classes)
-
-    @property
-    def classes(self) -> str:
-        """What it is for, of one that does not fit every number of classes."""
-        return "more than two classes" if self.many_classes else "two classes"
+        return self.classes in ("", "two classes" if classes == 2 else MANY)
 
     def of_predictions(self, labels: Counts, predicted: Counts, classes: int) -> float:
         """The figure of labels and predicted classes: bit for bit scikit-learn's, which would take seconds to import."""
@@ -163,7 +158,8 @@ def _counted(title: str, by_class: Formula, number: int | None = None, **facts: 
         found = by_class(counts)
         return np.asarray(found.mean(axis=-1) if number is None else found[..., number])
 
-    return Metric(title, "classify", False, "percent", compute, two_classes=number is not None, **facts)
+    classes = {} if number is None else {"classes": "two classes"}
+    return Metric(title, "classify", False, "percent", compute, **{**classes, **facts})
 
 
 def _scored(title: str, figure: Callable[[ScoredExamples], Weighted], lower: bool, shown: Any, **facts: Any) -> Metric:
@@ -183,8 +179,8 @@ METRICS: dict[str, Metric] = {
     "precision": _counted("precision", _precision, 1, hub_name="precision", instead="macro_precision"),
     "recall": _counted("recall", _recall, 1, hub_name="recall", instead="macro_recall"),
     "specificity": _counted("specificity", _recall, 0, instead="macro_recall"),
-    "macro_precision": _counted("macro-precision", _precision, many_classes=True, hub_name="precision", instead="precision"),
-    "macro_recall": _counted("macro-recall", _recall, many_classes=True, hub_name="recall", instead="recall"),
+    "macro_precision": _counted("macro-precision", _precision, classes=MANY, hub_name="precision", instead="precision"),
+    "macro_recall": _counted("macro-recall", _recall, classes=MANY, hub_name="recall", instead="recall"),
     "roc_auc": _scored("ROC AUC", score_metrics.roc_auc, False, "x100", ranks=True, hub_name="roc_auc"),
     "average_precision": _scored("average precision", score_metrics.average_precision, False, "x100", ranks=True),
     "log_loss": _scored("log loss", score_metrics.log_loss, True, "plain", unit="nats per example", bounds=(0.0, math.inf)),
@@ -213,7 +209,7 @@ def metrics_of_kind(kind: str) -> list[str]:
 def metrics_of_classes(classes: int) -> list[str]:
     """Every metric of classifiers for so many classes; those for two classes only come last."""
     names = [name for name in metrics_of_kind("classify") if METRICS[name].fits(classes)]
-    return sorted(names, key=lambda name: METRICS[name].two_classes)
+    return sorted(names, key=lambda name: METRICS[name].classes == "two classes")
 
 
 def predicted_classes(scores: npt.NDArray[np.floating], line: float = 0.0) -> npt.NDArray[np.int64]:

@@ -82,18 +82,12 @@ def _share(text: str) -> str:
     return f"{share:g}%" if 0 < share < math.inf else refuse()
 
 
-def _precision(text: str) -> float:
-    share = float(text.rstrip(" %")) / (100 if text.endswith("%") else 1)
-    return share if 0 < share <= LARGEST_PRECISION else refuse()
-
-
 def _place(name: str) -> str:
     """A path that a file system can be asked for, whether there is something or not."""
-    sizes = [len(part.encode("utf-8", "surrogatepass")) for part in name.split("/")]
-    size = sum(sizes) + len(sizes) - 1
-    if "\0" in name or size > LONGEST_PATH or max(sizes) > LONGEST_PART:
+    path = name.encode()
+    if "\0" in name or len(path) > LONGEST_PATH or max(map(len, path.split(b"/"))) > LONGEST_PART:
         raise ValueError(
-            f"found {name[:40]!r} of {size:,} bytes; a path has at most {LONGEST_PATH:,} bytes, each name in it at most "
+            f"found {name[:40]!r} of {len(path):,} bytes; a path has at most {LONGEST_PATH:,} bytes, each name in it at most "
             f"{LONGEST_PART}, and no NUL"
         )
     return name
@@ -162,7 +156,10 @@ else:
     Precision = (
         Annotated[Number, Field(gt=0, le=LARGEST_PRECISION)]
         | Annotated[
-            str, form(rf"{_PERCENT}|{_DECIMAL}", "a share such as 1%, of at most 50%"), AfterValidator(_precision)
+            str,
+            form(rf"{_PERCENT}|{_DECIMAL}", "a share such as 1%, of at most 50%"),
+            AfterValidator(lambda text: float(text.rstrip(" %")) / (100 if text.endswith("%") else 1)),
+            Field(gt=0, le=LARGEST_PRECISION),
         ]
     )
     Seeds = Annotated[SeedCount, AfterValidator(lambda count: tuple(range(count)))] | SeedList

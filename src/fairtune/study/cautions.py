@@ -5,7 +5,6 @@ Each rule is a function of the plan and says which arm a caution is about; `RULE
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,7 +15,7 @@ from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent, listed
 from fairtune.settings.bands import find_band
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.sections import ARITHMETIC, Train
+from fairtune.settings.sections import Train
 from fairtune.settings.tune import Range
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.study.added_arms import arm_line
@@ -136,44 +135,29 @@ def _design(plan: Plan) -> Found:
 
 
 def _reference(plan: Plan) -> Found:
-    """A reference with methods, and one whose settings no other arm has."""
-    reference, tuned = plan.reference, _tuned(plan)
-    if reference not in tuned or len(tuned) < 2:
-        return
-    base, others = tuned[reference], [own for arm, own in tuned.items() if arm != reference]
-    if acting := [use.name for use in base.methods if not use.config.idle]:
+    """A reference with methods."""
+    reference = plan.reference
+    acting = [use.name for use in plan.study.methods(reference) if not use.config.idle]
+    if acting and len(_tuned(plan)) > 1:
         seen = f"{reference}, which the others are compared to, has methods itself ({one_of(acting)})"
         why = "it is not the untouched checkpoint, so a difference may be its loss as well as another arm's gain"
         do = "Compare to an arm without methods (`compare: {to: NAME}`), or keep it if this comparison is the question"
         yield "", (warning if reference.lower().startswith("baseline") else note)("reference-methods", seen, why, do)
-    if not any(own.methods for own in others) or any(own.settings == base.settings for own in others):
-        return  # arms without methods are meant to compare settings
-    names = [name for name, value in base.settings.items() if any(own.settings[name] != value for own in others)]
-    alone = one_of(f"{name} {setting_text(name, base.settings[name])}" for name in names)
-    seen = f"no other arm has the settings of {reference} ({alone})"
-    why = "every difference from it is one of settings too, and cannot be put down to a method"
-    do = f"Give an arm the settings of {reference}, or compare to an arm without methods that has the others' settings"
-    if controls := Counter(control for control in plan.controls.values() if control):
-        best = controls.most_common(1)[0][0]
-        do = f"`compare: {{to: {best}}}` compares at equal settings; else read each arm beside its control"
-    yield "", warning("reference-alone", seen, why, do)
 
 
 def _no_control(plan: Plan) -> Found:
-    base = plan.arms[plan.reference]
     for arm in find_unmatched(plan.compared, plan.controls, plan.reference):
-        line, own = plan.missing.get(arm), plan.arms[arm].settings
+        line, apart = plan.missing.get(arm), [found for found in plan.differences if found.arm == arm]
         do = "Add an arm without methods that has these settings"
         if line:
             do = f"Add the arm `{line}`, or let `--add-controls` (in the file `controls: true`) do it"
         seen = f"no arm without methods has the same settings, and {plan.reference} is not fine-tuned"
         why = "a difference from it is that of fine-tuning and method together"
-        if not base.learner:
-            changed = [name for name in own if own[name] != base.settings[name]]
-            values = [(n, setting_text(n, own[n]), setting_text(n, base.settings[n])) for n in changed]
-            seen = " and ".join(f"{name} is {ours}, not {theirs}" for name, ours, theirs in values)
-            seen += ", and no arm without methods has these settings"
-            why = f"method and {' and '.join(changed)} cannot be told apart, so no verdict will be given"
+        if apart:
+            values = (f"{found.setting} is {found.ours}, not {found.theirs}" for found in apart)
+            seen = f"{' and '.join(values)}, and no arm without methods has these settings"
+            names = " and ".join(found.setting for found in apart)
+            why = f"method and {names} cannot be told apart, so no verdict will be given"
         yield arm, warning("no-control", seen, why, do)
 
 
@@ -227,11 +211,6 @@ UNEQUAL = {
         ("eval_examples",),
         "they are selected and reported on different examples",
         "Set {} once, under `train`",
-    ),
-    "unequal-arithmetic": (
-        ARITHMETIC,
-        "they train alike but for the last bits, but time and memory are then those of this as much as of the method",
-        "Give both the same {}, or compare neither times nor memory",
     ),
 }
 """Settings that an arm and its partner should share, by code: their names, why, and what to do."""

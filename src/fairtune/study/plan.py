@@ -179,8 +179,8 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         hashed["tuning"] = tuned.plan
     primaries = find_primaries(controls, full.reference)
     plan = Plan(**vars(full), runs=_runs(full, hashed), arms=arms, controls=controls, primaries=primaries)
-    differences = find_differences(plan.compared, controls, plan.reference, plan.missing)
-    return replace(plan, differences=differences, cautions=find_cautions(plan, force))
+    plan = replace(plan, differences=find_differences(plan.compared, controls, plan.reference, plan.missing))
+    return replace(plan, cautions=find_cautions(plan, force))
 
 
 def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:

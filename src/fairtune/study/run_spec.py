@@ -10,8 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from fairtune.core.plugins import Plugin
-from fairtune.ledger.folders import RunFolder
-from fairtune.ledger.studies import run_folder
+from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
 from fairtune.settings.learners import is_simple

@@ -11,7 +11,6 @@ from typing import Any
 from fairtune.core.errors import FairtuneError, nearest, one_of, shown
 from fairtune.core.files import read_regular
 from fairtune.study.problems import Problem, StudyError, dotted
-from fairtune.study.shipped_files import given_or_shipped
 from fairtune.study.yaml_tree import MOST_CHARACTERS, Path, YamlProblem, parse_yaml
 
 
@@ -43,6 +42,10 @@ class Written:
         return Problem(self.where(path), dotted(path), message)
 
 
+FOLDERS = ("studies", "suites")
+PACKAGE = FilePath(__file__).parents[1]
+HOMES = (PACKAGE / "shipped", PACKAGE.parents[1])
+"""Where the files that come with fairtune are: in an installed package, and beside `src/`."""
 StudySource = str | FilePath | Mapping[str, Any] | Written
 
 
@@ -62,7 +65,9 @@ def read_source(source: StudySource, kind: str = "study") -> Written:
             return Written(plain_copy(dict(source)), {}, kind, FilePath.cwd())
         except RecursionError:
             raise StudyError([Problem(kind, "", "nested too deeply, perhaps in itself")]) from None
-    file = given_or_shipped(FilePath(source))
+    file = FilePath(source)
+    with contextlib.suppress(OSError, ValueError):  # a name that no file system takes; reading it says so
+        file = file if file.is_file() else find_shipped(file) or file  # so that `studies/...` works anywhere
     try:
         tree = parse_yaml(_text(file, kind))
     except YamlProblem as problem:
@@ -88,6 +93,13 @@ def _text(file: FilePath, kind: str) -> str:
         raise FairtuneError(f"{file}: cannot be read: {error.strerror}.") from None
     except ValueError:
         raise FairtuneError(f"{shown(str(file))}: no file has such a name.") from None
+
+
+def find_shipped(path: str | FilePath) -> FilePath | None:
+    """A file such as `studies/sst2-oelm.yaml`; None where it does not come with fairtune."""
+    folder, _, name = FilePath(path).as_posix().partition("/")
+    home = next((home / folder for home in HOMES if folder in FOLDERS and (home / folder).is_dir()), None)
+    return next((file for file in home.glob("*.yaml") if file.name == name), None) if home else None
 
 
 def plain_copy(value: Any) -> Any:

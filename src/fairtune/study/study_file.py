@@ -172,16 +172,12 @@ def _with_absolute_files(study: Study, base: FilePath) -> Study:
     """Relative files of a task and folders of model and tokenizer start at the study file, wherever the command is typed."""
     changes: dict[str, Any] = {}
     if not isinstance(study.task, str):
-        files = {split: getattr(study.task, split) for split in ("train", "validation", "test")}
-        own = {split: str(base / expanded(file)) for split, file in files.items() if file}
+        own = {split: str(base / expanded(str(file))) for split, file in study.task.files.items()}
         changes["task"] = study.task.model_copy(update=own)
     for name in ("model", "tokenizer"):
         if folder := absolute_folder(getattr(study, name), base):
             changes[name] = folder
-    changes["arms"] = {
-        name: arm.model_copy(update={"model": folder})
-        if (folder := absolute_folder(getattr(arm, "model", None), base))
-        else arm
-        for name, arm in study.arms.items()
-    }
+    folders = {name: absolute_folder(getattr(arm, "model", None), base) for name, arm in study.arms.items()}
+    own_models = {name: {"model": folder} if folder else {} for name, folder in folders.items()}
+    changes["arms"] = {name: arm.model_copy(update=own_models[name]) for name, arm in study.arms.items()}
     return study.model_copy(update=changes)
