@@ -19,8 +19,7 @@ from fairtune.execution.stopwatch.session import Record, time_arms
 from fairtune.execution.study_run import Monitor, StudyOutcome, run_plan
 from fairtune.execution.tuner import find_tuned, tune_study
 from fairtune.ledger.folders import lock, require_writable
-from fairtune.ledger.studies import read_study
-from fairtune.ledger.suites import record_suite
+from fairtune.ledger.studies import read_study, record_suite
 from fairtune.ledger.timings import read_sessions, write_session
 from fairtune.models.presets import PRESETS
 from fairtune.monitor.stage_view import show_stages

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from fairtune.core.files import read_sealed
-from fairtune.ledger.folders import TRIALS, run_folder, run_folders
+from fairtune.ledger.folders import TRIALS, run_folder, runs_with_result
 from fairtune.ledger.seals import FAILED, FINISHED, run_state
 
 
@@ -60,7 +60,7 @@ def read_trials(runs: Path, study: str, plan: str) -> list[TrialScores] | None:
     """
     try:
         return score_trials(runs, read_sealed(runs / trials_name(study) / "plans" / f"{plan}.json"))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         return None
 
 
@@ -96,5 +96,4 @@ def _score(runs: Path, plan: dict[str, Any], name: str, keys: dict[int, str]) ->
 def count_others(runs: Path, study: str, trials: Iterable[TrialScores]) -> int:
     """Runs of trials on disk that are none of these: of an earlier space or budget, or with other seeds."""
     known = {(trial.name, seed) for trial in trials for seed in trial.seeds}
-    found = [folder for folder in run_folders(runs / trials_name(study)) if folder.result.is_file()]
-    return sum((folder.arm, folder.seed) not in known for folder in found)
+    return sum((folder.arm, folder.seed) not in known for folder in runs_with_result(runs / trials_name(study)))
