@@ -25,10 +25,10 @@ import numpy as np
 
 from fairtune.core.files import write_json, write_sealed
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.ledger.seals import close_run
-from fairtune.ledger.studies import run_folder, write_study
+from fairtune.ledger.studies import write_study
 
 STUDY, ARMS = "growth", 10
 TRAIN = {"lr": 2e-5, "epochs": 2.0, "batch_size": 32}

@@ -27,10 +27,9 @@ import psutil
 
 from fairtune.core.files import read_json
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder, lock
+from fairtune.ledger.folders import RunFolder, lock, run_folders
 from fairtune.ledger.scan import LedgerScan
 from fairtune.ledger.seals import close_run
-from fairtune.ledger.studies import run_folders
 from growth import STUDY, LedgerSize, make_ledger, measure
 
 ROOT = Path(__file__).parents[1]

@@ -128,7 +128,7 @@ def write_study_file(home: Path, arms: int, seeds: int, **sections: Any) -> Path
 def make_ledger(file: Path, runs: Path) -> None:
     """Every run of the study finished, but for the last of the plan."""
     from fairtune.execution.study_files import record_plan
-    from fairtune.ledger.studies import run_folder
+    from fairtune.ledger.folders import run_folder
     from fairtune.study.plan import make_plan
     from fairtune.study.study_file import load_study
 
@@ -213,7 +213,7 @@ def show_executor(place: str, home: Path, runs: int, sleep: float) -> None:
 
 def _show_overhead(place: str, home: Path, runs: int, sleep: float, section: dict[str, Any]) -> None:
     from fairtune.execution.study_run import run_plan
-    from fairtune.ledger.studies import run_folders
+    from fairtune.ledger.folders import run_folders
     from fairtune.monitor.terminal import QuietMonitor
     from fairtune.study.plan import make_plan
     from fairtune.study.study_file import load_checked

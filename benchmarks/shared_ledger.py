@@ -22,10 +22,10 @@ from fairtune.core.errors import LeaseLost
 from fairtune.core.files import write_atomically, write_json, write_sealed
 from fairtune.core.leases import Lease, LeaseWatch, require_held
 from fairtune.ledger.events import EventLog, all_events, counted_events
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.scan import LedgerScan, RunRow
 from fairtune.ledger.seals import FINISHED, close_run, run_state
-from fairtune.ledger.studies import run_folder, write_study
+from fairtune.ledger.studies import write_study
 from growth import STUDY, LedgerSize, made_plan
 
 SCORE = 0.5

@@ -10,10 +10,10 @@ import numpy as np
 
 from fairtune.core.grid import Grid
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.records import EVENT, write_arrays
 from fairtune.ledger.seals import close_run
-from fairtune.ledger.studies import run_folder, write_study
+from fairtune.ledger.studies import write_study
 
 STEPS = 5
 """Of an epoch."""

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.files import read_json, write_sealed
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, run_folders
 from fairtune.ledger.seals import close_run
-from fairtune.ledger.studies import run_folders
 
 
 def close_again(folder: RunFolder, **result: Any) -> None:

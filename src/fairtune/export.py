@@ -10,9 +10,8 @@ from typing import Any
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_json, read_sealed, write_folder, write_json
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, find_folder
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
-from fairtune.ledger.studies import find_folder
 
 CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
 

@@ -14,10 +14,10 @@ from fairtune.analysis.results import Results, load_results
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed, write_sealed
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import lock
+from fairtune.ledger.folders import lock, run_folder
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.ledger.seals import close_run
-from fairtune.ledger.studies import run_folder, write_study
+from fairtune.ledger.studies import write_study
 from fairtune.settings.metrics import classification_metrics
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study

@@ -14,7 +14,7 @@ from fairtune.analysis.suite_cells import PlannedStudy
 from fairtune.analysis.suite_registration import register_list
 from fairtune.analysis.suite_verdict import SuiteVerdict, judge_suite
 from fairtune.core.errors import LedgerError
-from fairtune.ledger.suites import record_suite, suite_folder
+from fairtune.ledger.studies import record_suite, suite_folder
 from fairtune.report.suite import suite_html, suite_json, suite_markdown
 
 GOOD, BAD = (20, 22, 18, 19), (-30, -34, -29, -31)

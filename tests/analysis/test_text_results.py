@@ -16,9 +16,10 @@ from tests.sealed import close_again
 from fairtune.analysis.results import Results, load_results
 from fairtune.core.errors import LedgerError
 from fairtune.ledger.events import EventLog
+from fairtune.ledger.folders import run_folder
 from fairtune.ledger.predictions import TextScores, read_predictions, write_predictions
 from fairtune.ledger.seals import close_run
-from fairtune.ledger.studies import run_folder, write_study
+from fairtune.ledger.studies import write_study
 
 DOCUMENTS = 60
 LOSS = {"baseline": 2.0, "oelm": 2.2, "close": 2.01}

@@ -13,9 +13,9 @@ from tests.report.made_ledger import STUDY, ArmSpec, MadeLedger, make_study
 from fairtune.analysis.tuned_arms import expect_best, point_text
 from fairtune.analysis.verification import verify_study
 from fairtune.core.files import read_json, write_json, write_sealed
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.seals import close_run
-from fairtune.ledger.studies import run_folder, write_study
+from fairtune.ledger.studies import write_study
 from fairtune.report.writer import write_report
 
 SCORES = [[0.70, 0.74], [0.81, 0.79], [0.60, 0.66], [0.78, 0.80]]

@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
+from fairtune.ledger.folders import run_folder
 from fairtune.ledger.seals import close_run
-from fairtune.ledger.studies import run_folder, write_study
+from fairtune.ledger.studies import write_study
 
 
 def call(runs: Path, *words: str) -> str:

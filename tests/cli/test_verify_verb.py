@@ -76,7 +76,7 @@ def test_a_sound_ledger_is_said_to_be_sound_and_left_as_it_is(place: Path) -> No
 
 
 def test_a_record_of_a_suite_that_was_changed_is_named(place: Path) -> None:
-    from fairtune.ledger.suites import record_suite, suite_folder
+    from fairtune.ledger.studies import record_suite, suite_folder
 
     runs = place / "runs"
     record_suite(runs, "mine", [{"study": "toy", "task": "toy", "model": "tiny", "metric": "accuracy"}])

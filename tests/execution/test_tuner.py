@@ -18,8 +18,8 @@ from fairtune.cli.app import app
 from fairtune.core.errors import FairtuneError, LedgerError, Stopped
 from fairtune.core.files import read_json, write_sealed
 from fairtune.execution import study_run
+from fairtune.ledger.folders import run_folders, study_names
 from fairtune.ledger.predictions import read_predictions
-from fairtune.ledger.studies import run_folders, study_names
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import load_study
 from fairtune.study.trials import Trial, Tuned

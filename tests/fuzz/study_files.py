@@ -11,7 +11,7 @@ import yaml
 
 from fairtune.analysis.suite_registration import register_list
 from fairtune.core.files import read_sealed, write_sealed
-from fairtune.ledger.suites import read_suite_history, record_suite, suite_folder
+from fairtune.ledger.studies import read_suite_history, record_suite, suite_folder
 from fairtune.study.plan import make_plan
 from fairtune.study.study_file import check_file
 from fairtune.study.suite_file import load_suite

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairtune.ledger.events import SAMPLE, EventLog, EventTail, counted_events
-from fairtune.ledger.progress import LATEST, POINTS, RunProgress
+from fairtune.ledger.scan import LATEST, POINTS, RunProgress
 
 
 def write(path: Path, *units: int) -> None:

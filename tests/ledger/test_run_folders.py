@@ -12,16 +12,9 @@ import pytest
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import write_sealed
 from fairtune.core.locks import is_locked
-from fairtune.ledger.folders import lock
+from fairtune.ledger.folders import lock, require_study, require_writable, run_folder, run_folders, study_names
 from fairtune.ledger.seals import RunState, close_run, run_state
-from fairtune.ledger.studies import (
-    require_study,
-    require_writable,
-    run_folder,
-    run_folders,
-    study_names,
-    write_study,
-)
+from fairtune.ledger.studies import write_study
 
 
 def make_run(runs: Path, arm: str = "baseline", seed: int = 0, score: float | None = 0.8, study: str = "s") -> Any:

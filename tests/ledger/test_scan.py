@@ -14,10 +14,10 @@ from fairtune.core.errors import LedgerError
 from fairtune.core.files import write_sealed
 from fairtune.ledger import seals
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder, lock
+from fairtune.ledger.folders import RunFolder, lock, run_folder
 from fairtune.ledger.scan import LedgerScan
 from fairtune.ledger.seals import close_run
-from fairtune.ledger.studies import run_folder, write_study
+from fairtune.ledger.studies import write_study
 
 RESULT = {"status": "finished", "metric": "accuracy", "metrics": {"test": {"accuracy": 0.8}}, "seconds": {"total": 3.5}}
 

@@ -14,7 +14,7 @@ from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed, write_json, write_sealed
 from fairtune.ledger import seals
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.predictions import Predictions, write_predictions
 from fairtune.ledger.records import write_arrays
 from fairtune.ledger.seals import (
@@ -22,7 +22,6 @@ from fairtune.ledger.seals import (
     close_run,
     run_state,
 )
-from fairtune.ledger.studies import run_folder
 
 PLAN = {"key": "k", "settings": {"lr": 1e-5}, "signature": "sig", "arm": "a", "seed": 0}
 RESULT = {"status": "finished", "metric": "accuracy", "metrics": {"test": {"accuracy": 1.0}}}

@@ -16,9 +16,9 @@ from tests.sealed import close_all
 from fairtune.analysis.results import Results, load_results
 from fairtune.core.files import write_json
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.predictions import Predictions, write_predictions
-from fairtune.ledger.studies import run_folder, write_study
+from fairtune.ledger.studies import write_study
 
 EXAMPLES = 400
 STUDY = "made"

@@ -17,9 +17,9 @@ from tests.sealed import close_all
 from fairtune.analysis.results import Results, load_results
 from fairtune.core.files import write_json
 from fairtune.ledger.events import EventLog
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.predictions import TextScores, write_predictions
-from fairtune.ledger.studies import run_folder, write_study
+from fairtune.ledger.studies import write_study
 
 DOCUMENTS, STEPS = 60, 200
 PROMPTS = ("Once upon a time", "Tom and Mia went to the")

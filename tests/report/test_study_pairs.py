@@ -15,7 +15,7 @@ from fairtune.analysis.results import load_results
 from fairtune.analysis.study_pairs import NOT_JUDGED, StudiesBeside, compare_studies
 from fairtune.cli.app import app
 from fairtune.core.errors import FairtuneError
-from fairtune.ledger.studies import study_names
+from fairtune.ledger.folders import study_names
 from fairtune.report.study_pairs import default_folder, studies_html, studies_json, studies_markdown, write_studies
 
 

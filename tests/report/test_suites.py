@@ -18,8 +18,8 @@ from fairtune.analysis.arms_over_tasks import ArmOverTasks
 from fairtune.analysis.suite_cells import PlannedStudy
 from fairtune.analysis.suite_verdict import SuiteVerdict, judge_suite
 from fairtune.core.errors import LedgerError
-from fairtune.ledger.studies import study_names
-from fairtune.ledger.suites import suite_folder
+from fairtune.ledger.folders import study_names
+from fairtune.ledger.studies import suite_folder
 from fairtune.ledger.timings import write_session
 from fairtune.report.suite import suite_html, suite_json, suite_markdown, suite_table, write_suite
 

@@ -104,7 +104,7 @@ def test_the_verb_adds_controls_and_prints_their_lines(source: dict[str, Any], t
     file.write_text(yaml.safe_dump(source, sort_keys=False))
     shown = CliRunner().invoke(app, ["plan", str(file), "--add-controls"])
     assert shown.exit_code == 0
-    assert "Added controls; for the file, under `arms`:" in shown.output
+    assert "Added controls: for the file, under `arms`:" in shown.output
     assert all(f"  {line}\n" in shown.output for line in ADDED.values())
     answer = json.loads(CliRunner().invoke(app, ["plan", str(file), "--add-controls", "--json"]).stdout)
     assert answer["added"] == ADDED

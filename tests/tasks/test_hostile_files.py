@@ -20,7 +20,7 @@ from tests.tasks.test_task_files import ROWS, load, write_rows
 from fairtune.classifier.labelled import read_labelled
 from fairtune.core.errors import DataError
 from fairtune.tasks.corpora import load_corpus
-from fairtune.tasks.reading import files, tables
+from fairtune.tasks.reading import tables
 from fairtune.tasks.reading.reader import RowReader
 from fairtune.tasks.titles.files import read_titles
 
@@ -124,16 +124,6 @@ def test_a_row_that_goes_on_over_all_lines_is_not_held(
         read(file)
     file.write_bytes(b"text,label\n" + b'"fine\n",a\n"good",b\n' * 10_000)
     assert read(file), "a file of many rows is no long row"
-
-
-@pytest.mark.parametrize("read", [as_task, as_questions])
-def test_what_has_to_be_unpacked_as_a_whole_has_a_bound(
-    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "UNPACKED", 1 << 20)
-    (tmp_path / "d.parquet.gz").write_bytes(gzip.compress(bytes(20_000_000), 1))
-    with pytest.raises(DataError, match=r"unpacked it is larger than .*unpack it with `gunzip`"):
-        read(tmp_path / "d.parquet.gz")
 
 
 @pytest.mark.parametrize("read", [as_task, as_training])

@@ -15,9 +15,8 @@ import numpy.typing as npt
 from fairtune.core.errors import LedgerError, ModelError
 from fairtune.core.grid import Grid
 from fairtune.ledger.events import counted_events
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, run_folders
 from fairtune.ledger.records import EVENT, MethodRecord, read_records
-from fairtune.ledger.studies import run_folders
 
 NAME = "bpsom"
 BINS = 20

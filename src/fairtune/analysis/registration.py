@@ -15,8 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from fairtune.core.numbers import setting
-from fairtune.ledger.endings import GoneRun
-from fairtune.ledger.studies import TIME
+from fairtune.ledger.studies import TIME, GoneRun
 
 COMPARED = ("to", "margin", "confidence", "threshold")
 """What verdicts go by, and what may not change after a result was known."""

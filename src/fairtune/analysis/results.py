@@ -28,9 +28,9 @@ from fairtune.analysis.timings import StudyTiming, judge_times
 from fairtune.analysis.tuned_arms import StudyTuning, read_tuning
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import FairtuneError, LedgerError, nearest, one_of, shown
-from fairtune.ledger.endings import gone_runs
+from fairtune.ledger.folders import require_study, run_folder, run_folders
 from fairtune.ledger.seals import DAMAGED, WAITING, KeptStates, RunState
-from fairtune.ledger.studies import read_plans, read_study, require_study, run_folder, run_folders
+from fairtune.ledger.studies import gone_runs, read_plans, read_study
 from fairtune.ledger.timings import read_sessions
 from fairtune.settings.learners import Learner, learner_of
 from fairtune.settings.metrics import METRICS, metrics_of_kind

@@ -22,9 +22,10 @@ from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed
 from fairtune.ledger.examples import FILE as EXAMPLES
 from fairtune.ledger.examples import read_examples
+from fairtune.ledger.folders import find_folder
 from fairtune.ledger.predictions import Predictions, TextScores
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
-from fairtune.ledger.studies import find_folder, read_study
+from fairtune.ledger.studies import read_study
 
 MOMENTARY = ("time", "load", "load_after", "seal")
 """What an environment says of one moment only."""

@@ -15,7 +15,7 @@ from typing import Any
 from fairtune.analysis.registration import IN, OUT, PlanChange, day
 from fairtune.core.errors import LedgerError
 from fairtune.core.numbers import plural
-from fairtune.ledger.suites import FIELDS, count_results, read_suite_history, suite_names
+from fairtune.ledger.studies import SUITE_FIELDS, count_results, read_suite_history, suite_names
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def register_list(runs: Path, suite: str, studies: Sequence[Mapping[str, Any]]) 
     beside = tuple(name for name in suite_names(runs) if name != suite and names & _ever(runs, name))
     if not history:
         return SuiteRegistration(beside=beside)
-    now = [{field: one[field] for field in FIELDS} for one in studies]
+    now = [{field: one[field] for field in SUITE_FIELDS} for one in studies]
     everyone = {one["study"]: one["metric"] for entry in history for one in entry["studies"]}
     results = {name: count_results(runs, name) for name in everyone}
     steps: list[Mapping[str, Any]] = list(history)
@@ -120,6 +120,6 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Pl
         elif name not in old:
             yield PlanChange(when, name, *IN, known)
         else:
-            for field in FIELDS:
+            for field in SUITE_FIELDS:
                 if old[name][field] != new[name][field]:
                     yield PlanChange(when, f"the {field} of {name}", old[name][field], new[name][field], known)

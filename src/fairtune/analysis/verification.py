@@ -13,10 +13,9 @@ from fairtune.analysis.results import load_results
 from fairtune.analysis.tuned_arms import read_tuning
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed
-from fairtune.ledger.endings import gone_runs
 from fairtune.ledger.examples import FILE as EXAMPLES
 from fairtune.ledger.examples import about_examples
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, require_study, run_folders
 from fairtune.ledger.predictions import read_predictions
 from fairtune.ledger.seals import (
     DAMAGED,
@@ -24,7 +23,7 @@ from fairtune.ledger.seals import (
     RunState,
     run_state,
 )
-from fairtune.ledger.studies import HISTORY, read_study, require_study, run_folders
+from fairtune.ledger.studies import HISTORY, gone_runs, read_study
 from fairtune.ledger.timings import read_sessions
 
 

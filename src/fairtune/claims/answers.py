@@ -14,7 +14,7 @@ from fairtune.claims.arithmetic import answer_counted, judge_band
 from fairtune.claims.published import AVERAGE, LAPTOP, PUBLISHED, ClaimFile, ClaimTrial, PublishedClaim
 from fairtune.claims.trial_costs import TrialCost, find_cost, is_of_trial, load_trial
 from fairtune.core.errors import FairtuneError
-from fairtune.ledger.studies import study_names
+from fairtune.ledger.folders import study_names
 from fairtune.study.plan import PROTOCOL
 
 

@@ -12,7 +12,7 @@ import typer
 from fairtune.cli.command import AsJson, Runs, console, print_json, report_errors
 from fairtune.core.errors import FairtuneError
 from fairtune.core.files import parse_json
-from fairtune.ledger.studies import find_folder, find_study, is_run
+from fairtune.ledger.folders import find_folder, find_study, is_run
 
 RUN = re.compile(r"seed-\d+/?$")
 

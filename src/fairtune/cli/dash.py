@@ -58,7 +58,7 @@ def dash(
     folder. Ctrl-C ends it, and the studies go on. From elsewhere: `ssh -L 8321:localhost:8321 MACHINE`, which needs no --host.
     """
     with leave_quietly(0):
-        from fairtune.ledger.studies import find_study
+        from fairtune.ledger.folders import find_study
         from fairtune.monitor.dash.server import serve_dashboard
 
         if study is not None:

@@ -29,7 +29,7 @@ from fairtune.cli.command import (
     reading_study,
     report_errors,
 )
-from fairtune.core.cautions import GRADES, Grade
+from fairtune.core.cautions import Grade
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent, plural
 from fairtune.methods.config import MethodUse
@@ -87,31 +87,34 @@ def plan(
         return
     _show(found, chosen)
     if tuning:
-        console().print(Text.assemble("\n", ("Tuning", "bold"), f": {_tuning_text(found, tuning)}"), soft_wrap=True)
+        _tell("Tuning", _tuning_text(found, tuning))
     if power:
-        console().print(Text.assemble("\n", ("Power", "bold"), f": {power}"), soft_wrap=True)
+        _tell("Power", power)
     if compute:
-        console().print(Text.assemble("\n", ("Compute", "bold"), f": {compute}"), soft_wrap=True)
+        _tell("Compute", str(compute))
     if costs:
-        console().print(Text.assemble("\n", ("Cost", "bold"), f", measured on {costs.steps} steps of each arm"))
-        for arm, seconds in costs.seconds_per_run.items():
-            console().print(f"  {arm}: {seconds:.0f} s per run, {costs.seconds_per_step[arm]:.3f} s per step")
-        if simple := [arm for arm in chosen if arm not in costs.seconds_per_run]:
-            console().print(
-                f"  {', '.join(simple)}: not measured; seconds each, besides one pass of an encoder over all examples"
-            )
+        _tell("Cost", f"measured on {costs.steps} steps of each arm")
+        for arm in chosen:
+            if arm in costs.seconds_per_run:
+                each = f"{costs.seconds_per_run[arm]:.0f} s per run, {costs.seconds_per_step[arm]:.3f} s per step"
+            else:
+                each = "not measured; seconds, besides one pass of an encoder over all examples"
+            console().print(f"  {arm}: {each}")
         workers = plural(costs.workers, "worker", "workers side by side")
         count = sum(run.arm in chosen for run in found.runs)
         console().print(f"  all {count} runs by {workers}: about {costs.total_seconds / 60:.1f} minutes")
         if tuning:
-            spent = (
-                sum(steps * costs.seconds_per_step.get(arm, 0) for arm, steps in tuning.steps.items()) / costs.workers
-            )
+            spent = sum(steps * costs.seconds_per_step.get(arm, 0) for arm, steps in tuning.steps.items())
+            minutes = f"{spent / costs.workers / 60:.1f}"
             console().print(
-                f"  the steps of all {tuning.runs} runs of trials before them: about {spent / 60:.1f} minutes more"
+                f"  the steps of all {tuning.runs} runs of trials before them: about {minutes} minutes more"
             )
     else:
         console().print("\nHow long will it take? `fairtune plan --estimate` measures a few steps.")
+
+
+def _tell(title: str, text: object) -> None:
+    console().print(Text.assemble("\n", (title, "bold"), f": {text}"), soft_wrap=True)
 
 
 def _tuning_text(plan: Plan, cost: TuningCost) -> str:
@@ -157,20 +160,16 @@ def _show(plan: Plan, chosen: Sequence[str]) -> None:
         out.print(f"  beside verdicts by {one_of(plan.study.compare.also)} too, each corrected for itself")
     if plan.study.compare.threshold != "half":
         out.print("  line   picked for each run on its own validation split")
-    for model in {model.identity: model for model in plan.models.values()}.values():
-        out.print(f"  model  {model.name} ({model.identity[:12]})")
-    if plan.tokenizer is not None:
-        found = plan.tokenizer
-        out.print(f"  tokens {found.name} ({found.identity[:12]}), {found.vocabulary:,} of them")
-    for plugin in plan.plugins:
-        out.print(f"  plugin {plugin.label} ({plugin.origin})", soft_wrap=True)
-    for sample in plan.samples:
-        out.print(f"  sample {sample.text}", soft_wrap=True)
-    for line in plan.lengths:
-        out.print(f"  length {line}", soft_wrap=True)
-    out.print(
-        f"  order  {plan.study.order}, {len(plan.runs)} runs, {sum(r.steps for r in plan.runs):,} optimizer steps\n"
-    )
+    facts = [("model", f"{m.name} ({m.identity[:12]})") for m in {m.identity: m for m in plan.models.values()}.values()]
+    if (found := plan.tokenizer) is not None:
+        facts.append(("tokens", f"{found.name} ({found.identity[:12]}), {found.vocabulary:,} of them"))
+    facts += [("plugin", f"{plugin.label} ({plugin.origin})") for plugin in plan.plugins]
+    facts += [("sample", sample.text) for sample in plan.samples]
+    facts += [("length", line) for line in plan.lengths]
+    steps = sum(run.steps for run in plan.runs)
+    facts.append(("order", f"{plan.study.order}, {len(plan.runs)} runs, {steps:,} optimizer steps\n"))
+    for word, text in facts:
+        out.print(f"  {word:6} {text}", soft_wrap=True)
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("run", "block", "arm", "seed", "steps", "lr", "methods"):
         table.add_column(title, justify="right" if title in ("run", "block", "seed", "steps", "lr") else "left")
@@ -190,26 +189,22 @@ def _show(plan: Plan, chosen: Sequence[str]) -> None:
     for phrase, arms in phrases.items():
         out.print(Text(f"  {one_of(arms)}: {phrase}"), soft_wrap=True)
     if some := choice_text(plan, chosen):
-        out.print(Text.assemble("\n", ("Shown", "bold"), f": {some}"), soft_wrap=True)
-    out.print(Text.assemble("\n", ("Audit", "bold"), ": differences between arms that are not methods"))
-    for difference in plan.differences:
+        _tell("Shown", some)
+    _tell("Audit", "differences between arms that are not methods")
+    for difference in plan.differences or ("none",):
         out.print(Text(f"  {difference}"), soft_wrap=True)
-    if not plan.differences:
-        out.print("  none")
     if plan.study.claims:
-        out.print(Text.assemble("\n", ("Claims", "bold"), ": answered at the top of the report"))
+        _tell("Claims", "answered at the top of the report")
         for claim in plan.study.claims:
             out.print(Text(f"  {claim}: {deciding_comparison(claim, plan)}"), soft_wrap=True)
     for note in plan.notes:
-        out.print(Text.assemble("\n", ("Warning", "bold"), f": {note}"), soft_wrap=True)
-    for grade in GRADES:
-        for caution in plan.cautions:
-            if caution.grade == grade:
-                out.print(Text.assemble("\n", (TITLES[grade], "bold"), f": {caution}"), soft_wrap=True)
+        _tell("Warning", note)
+    for caution in plan.cautions:
+        _tell(TITLES[caution.grade], caution)
     for words in plan.study.notes:
-        out.print(Text.assemble("\n", ("Author's note", "bold"), f": {words}"), soft_wrap=True)
+        _tell("Author's note", words)
     if plan.added:
-        out.print(Text.assemble("\n", ("Added controls", "bold"), "; for the file, under `arms`:"))
+        _tell("Added controls", "for the file, under `arms`:")
         for line in plan.added.values():
             out.print(Text(f"  {line}"), soft_wrap=True)
 

@@ -21,7 +21,7 @@ from fairtune.cli.command import (
 from fairtune.cli.compare import show_studies
 from fairtune.core.errors import FairtuneError
 from fairtune.core.files import parse_json
-from fairtune.ledger.studies import find_study
+from fairtune.ledger.folders import find_study
 
 USUAL_FORMATS = "html,md,json"
 SOME_ARMS = "some-arms"

@@ -158,7 +158,7 @@ def perform_study(
     Raises:
         typer.Exit: the disk is full.
     """
-    from fairtune.ledger.studies import require_writable
+    from fairtune.ledger.folders import require_writable
 
     with _trackers(study, runs):
         if looks is not None:
@@ -225,7 +225,7 @@ def _run_once(study: Study, runs: Path, chosen: list[str] | None, force: bool, r
 def _plan(study: Study, runs: Path, chosen: list[str] | None, force: bool) -> Plan:
     """The plan of the reported runs; trials come first where the study has `tune`."""
     from fairtune.core.numbers import setting
-    from fairtune.ledger.studies import require_writable
+    from fairtune.ledger.folders import require_writable
     from fairtune.monitor.terminal import make_monitor
     from fairtune.study.plan import make_plan
 

@@ -19,8 +19,8 @@ from fairtune.cli.command import (
     print_json,
     report_errors,
 )
+from fairtune.ledger.folders import require_study, study_names
 from fairtune.ledger.scan import LedgerScan, RunRow
-from fairtune.ledger.studies import require_study, study_names
 
 if TYPE_CHECKING:
     from fairtune.execution.executors.slurm import RunInQueue

@@ -93,7 +93,7 @@ def show_suite(
 ) -> None:
     """Write the suite's page, then show its table or its JSON."""
     from fairtune.api import suite_verdict  # scipy and matplotlib: seconds that `--help` need not wait for
-    from fairtune.ledger.suites import suite_folder
+    from fairtune.ledger.studies import suite_folder
     from fairtune.report.suite import suite_table, write_suite
 
     verdict = suite_verdict(found, runs, troubles)

@@ -54,7 +54,7 @@ def track(
 ) -> None:
     """Send a study to TensorBoard, MLflow, W&B or trackio: one row per arm, its runs below; again for what is new."""
     wanted = read_trackers(to, {"folder": folder, "uri": uri, "project": project, "entity": entity, "offline": offline})
-    from fairtune.ledger.studies import find_study
+    from fairtune.ledger.folders import find_study
     from fairtune.monitor.trackers.base import make_tracker
     from fairtune.monitor.trackers.sync import StudySource, TrackerSync
 

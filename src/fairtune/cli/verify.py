@@ -45,8 +45,8 @@ def verify(study: StudyName = None, runs: Runs = Path("runs"), as_json: AsJson =
     with its date. Runs are never changed.
     """
     from fairtune.analysis.verification import verify_study
-    from fairtune.ledger.studies import study_names
-    from fairtune.ledger.suites import suite_problems
+    from fairtune.ledger.folders import study_names
+    from fairtune.ledger.studies import suite_problems
 
     studies = [verify_study(runs, name) for name in ([study] if study is not None else study_names(runs))]
     suites = suite_problems(runs) if study is None else []

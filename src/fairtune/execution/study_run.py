@@ -15,10 +15,9 @@ from fairtune.execution.executors.base import ENDED, NOTE, REFUSED, Executor, Ex
 from fairtune.execution.failures import DISK
 from fairtune.execution.smoke import smoke_reason, smoke_specs
 from fairtune.execution.study_files import record_plan
-from fairtune.ledger.endings import note_ending, note_endings
-from fairtune.ledger.folders import lock
+from fairtune.ledger.folders import lock, require_writable
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
-from fairtune.ledger.studies import require_writable
+from fairtune.ledger.studies import note_ending, note_endings
 from fairtune.study.plan import Plan
 from fairtune.study.run_spec import RunSpec
 

@@ -1,7 +1,9 @@
-"""Run folders: where everything about a run is, and the lock that one process holds while it writes there."""
+"""The runs folder: its studies and their runs, where everything about a run is, and the lock that one process holds there."""
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -9,11 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.errors import LedgerError, one_of
+from fairtune.core.errors import LedgerError, nearest, one_of
 from fairtune.core.files import read_json, read_sealed, remove_leftovers, write_sealed
 from fairtune.core.leases import FOLDER as LEASE
 from fairtune.core.leases import is_leased
 from fairtune.core.locks import is_locked, try_lock
+
+TRIALS = "tuning"
+"""The folder of a study in which the study of its trials is."""
+SEED_FOLDER = re.compile(r"seed-(0|[1-9][0-9]*)")
 
 
 class _Inside:
@@ -69,11 +75,7 @@ class RunFolder:
         return f"{self.arm}/{self.path.name}"
 
     def check_plan(self, expected: dict[str, Any]) -> None:
-        """Refuse a folder whose run was made with other settings, or that does not say with which; a run that failed is replaced.
-
-        Raises:
-            LedgerError: naming what differs and the ways out.
-        """
+        """Refuse a folder whose run has other settings, or does not say which it has; a run that failed is replaced."""
         try:
             found = read_sealed(self.plan)
         except (OSError, ValueError) as error:
@@ -138,11 +140,7 @@ def explain(error: OSError | ValueError) -> str:
 
 
 def read_record(file: Path, advice: str) -> dict[str, Any]:
-    """A sealed file that a study or a suite keeps.
-
-    Raises:
-        LedgerError: it cannot be read, or is not what was written, with the advice.
-    """
+    """A sealed file that a study or a suite keeps; `advice` says what to do where it is not what was written."""
     try:
         return read_sealed(file)
     except (OSError, ValueError) as error:
@@ -150,11 +148,7 @@ def read_record(file: Path, advice: str) -> dict[str, Any]:
 
 
 def write_record(file: Path, value: Mapping[str, Any]) -> None:
-    """Write one, in a folder that is made for it.
-
-    Raises:
-        LedgerError: it cannot be written.
-    """
+    """Write one, in a folder that is made for it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_sealed(file, value)
@@ -172,11 +166,7 @@ def _changes(old: Any, new: Any, path: str = "") -> list[str]:
 
 @contextmanager
 def lock(path: Path, message: str) -> Iterator[None]:
-    """Hold a lock that ends with the process, however it ends.
-
-    Raises:
-        LedgerError: with the message, if another process holds it.
-    """
+    """Hold a lock that ends with the process, however it ends; the message is for who comes while another process has it."""
     with ExitStack() as held:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -188,3 +178,99 @@ def lock(path: Path, message: str) -> Iterator[None]:
         if not ours:
             raise LedgerError(message)
         yield
+
+
+def run_folder(runs: Path, study: str, arm: str, seed: int) -> RunFolder:
+    return RunFolder(runs / study / arm / f"seed-{seed}")
+
+
+def run_folders(study: Path) -> list[RunFolder]:
+    """Every run folder of a study; one that was moved aside under another name (`seed-0-old`) is none."""
+    homes = [study / arm for arm in _names_in(study)]
+    found = [home / name for home in homes for name in _names_in(home) if SEED_FOLDER.fullmatch(name)]
+    return [RunFolder(path) for path in found]
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def runs_with_result(study: Path) -> list[RunFolder]:
+    return [folder for folder in run_folders(study) if folder.result.is_file()]
+
+
+def study_names(runs: Path) -> list[str]:
+    """The studies of a runs folder, and those of their trials (`NAME/tuning`); one whose folder cannot be read is left out."""
+    try:
+        names = os.listdir(runs)  # noqa: PTH208
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise LedgerError(
+            f"the runs folder {runs} cannot be read ({error.strerror}); choose another with --runs."
+        ) from None
+    return sorted(name for one in names for name in (one, f"{one}/{TRIALS}") if _is_study(runs / name))
+
+
+def _is_study(path: Path) -> bool:
+    try:
+        return (path / "study.json").is_file()
+    except OSError:
+        return False
+
+
+def require_study(runs: Path, study: str) -> Path:
+    """The folder of a study that has been started."""
+    if study not in (names := study_names(runs)):
+        known = f"; studies there: {one_of(names)}.{nearest(study, names)}" if names else "; it holds no study yet."
+        raise LedgerError(f"no study '{study}' in the runs folder {runs}{known} Start one with `fairtune run FILE`.")
+    return runs / study
+
+
+def find_study(name: str, runs: Path) -> tuple[Path, str]:
+    """The runs folder and the name of a study that is given by its name, or by its own folder, which may be in another."""
+    path = Path(name)
+    if name not in study_names(runs) and _is_study(path):
+        path = path.resolve()
+        home = path.parent.parent if path.name == TRIALS and _is_study(path.parent) else path.parent
+        return home, path.relative_to(home).as_posix()
+    require_study(runs, name)
+    return runs, name
+
+
+def is_run(name: str, runs: Path) -> bool:
+    """Whether a run is meant, by its folder or as `study/arm/seed-n`."""
+    return _run_path(name, runs) is not None
+
+
+def find_folder(run: str | Path, runs: Path) -> RunFolder:
+    """The folder of a run that has been begun, which is given itself or as `study/arm/seed-n`."""
+    if path := _run_path(run, runs):
+        return RunFolder(path.resolve())
+    known = [f"{study}/{folder.name}" for study in study_names(runs) for folder in run_folders(runs / study)]
+    if not known:
+        raise LedgerError(
+            f"'{run}' is not a run: that folder has no plan.json, and the runs folder {runs} holds no run."
+        )
+    near = nearest(str(run).removeprefix(f"{runs}/"), known)
+    raise LedgerError(f"'{run}' is not a run; runs in {runs}: {one_of(known, 6)}.{near}")
+
+
+def _run_path(run: str | Path, runs: Path) -> Path | None:
+    return next((path for path in (Path(run), runs / run) if (path / "plan.json").is_file()), None)
+
+
+def require_writable(runs: Path) -> None:
+    """Fail before any work if nothing can be recorded."""
+    probe = runs / f".writable-{os.getpid()}"
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise LedgerError(
+            f"the runs folder {runs} cannot be written ({error.strerror}); choose another with --runs, or fix its permissions."
+        ) from None

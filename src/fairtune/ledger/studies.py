@@ -1,144 +1,36 @@
-"""The runs folder: its studies, their runs, and the plans that each study keeps.
+"""What a study keeps on record: its plans, since when each was in force, its claims, and which of its runs came to an end; and of
+which studies a suite was made.
 
-Plans are sealed: the newest is `study.json`, and each one is in `plans/` with its time.
+Plans are sealed: the newest is `study.json`, and each one is in `plans/` with its time. Endings are lines that are only added, so
+that a run that is moved away later is missed. A suite is nothing but a list of studies, and a list that is written after the
+results can choose the answer: it is recorded before the first run of it, and again each time it is another one.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from fairtune.core.errors import LedgerError, nearest, one_of
-from fairtune.core.files import read_sealed
-from fairtune.ledger.folders import RunFolder, read_record, write_record
+from fairtune.core.errors import LedgerError
+from fairtune.core.files import read_sealed, sha256_of
+from fairtune.ledger.events import EventLog, all_events
+from fairtune.ledger.folders import RunFolder, read_record, run_folder, runs_with_result, write_record
 from fairtune.ledger.timings import FOLDER as TIMINGS
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 """How times are written."""
 HISTORY = "history.json"
-TRIALS = "tuning"
-"""The folder of a study in which the study of its trials is."""
-SEED_FOLDER = re.compile(r"seed-(0|[1-9][0-9]*)")
-
-
-def run_folder(runs: Path, study: str, arm: str, seed: int) -> RunFolder:
-    return RunFolder(runs / study / arm / f"seed-{seed}")
-
-
-def run_folders(study: Path) -> list[RunFolder]:
-    """Every run folder of a study; one that was moved aside under another name (`seed-0-old`) is none."""
-    homes = [study / arm for arm in _names_in(study)]
-    found = [home / name for home in homes for name in _names_in(home) if SEED_FOLDER.fullmatch(name)]
-    return [RunFolder(path) for path in found]
-
-
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208
-    except OSError:
-        return []
-
-
-def runs_with_result(study: Path) -> list[RunFolder]:
-    return [folder for folder in run_folders(study) if folder.result.is_file()]
-
-
-def study_names(runs: Path) -> list[str]:
-    """The studies of a runs folder, and those of their trials (`NAME/tuning`); one whose folder cannot be read is left out.
-
-    Raises:
-        LedgerError: the runs folder is not a folder, or cannot be read.
-    """
-    try:
-        names = os.listdir(runs)  # noqa: PTH208
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise LedgerError(
-            f"the runs folder {runs} cannot be read ({error.strerror}); choose another with --runs."
-        ) from None
-    return sorted(name for one in names for name in (one, f"{one}/{TRIALS}") if _is_study(runs / name))
-
-
-def _is_study(path: Path) -> bool:
-    try:
-        return (path / "study.json").is_file()
-    except OSError:
-        return False
-
-
-def require_study(runs: Path, study: str) -> Path:
-    """The folder of a study that has been started."""
-    if study not in (names := study_names(runs)):
-        known = f"; studies there: {one_of(names)}.{nearest(study, names)}" if names else "; it holds no study yet."
-        raise LedgerError(f"no study '{study}' in the runs folder {runs}{known} Start one with `fairtune run FILE`.")
-    return runs / study
-
-
-def find_study(name: str, runs: Path) -> tuple[Path, str]:
-    """The runs folder and the name of a study that has been started.
-
-    Args:
-        name: in the runs folder, or the path of a study's own folder, which may be in another.
-
-    Raises:
-        LedgerError: there is no such study.
-    """
-    path = Path(name)
-    if name not in study_names(runs) and _is_study(path):
-        path = path.resolve()
-        home = path.parent.parent if path.name == TRIALS and _is_study(path.parent) else path.parent
-        return home, path.relative_to(home).as_posix()
-    require_study(runs, name)
-    return runs, name
-
-
-def is_run(name: str, runs: Path) -> bool:
-    """Whether a run is meant, by its folder or as `study/arm/seed-n`."""
-    return _run_path(name, runs) is not None
-
-
-def find_folder(run: str | Path, runs: Path) -> RunFolder:
-    """The folder of a run that has been begun, which is given itself or as `study/arm/seed-n`.
-
-    Raises:
-        LedgerError: there is no such run.
-    """
-    if path := _run_path(run, runs):
-        return RunFolder(path.resolve())
-    known = [f"{study}/{folder.name}" for study in study_names(runs) for folder in run_folders(runs / study)]
-    if not known:
-        raise LedgerError(
-            f"'{run}' is not a run: that folder has no plan.json, and the runs folder {runs} holds no run."
-        )
-    near = nearest(str(run).removeprefix(f"{runs}/"), known)
-    raise LedgerError(f"'{run}' is not a run; runs in {runs}: {one_of(known, 6)}.{near}")
-
-
-def _run_path(run: str | Path, runs: Path) -> Path | None:
-    return next((path for path in (Path(run), runs / run) if (path / "plan.json").is_file()), None)
-
-
-def require_writable(runs: Path) -> None:
-    """Fail before any work if nothing can be recorded."""
-    probe = runs / f".writable-{os.getpid()}"
-    try:
-        runs.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise LedgerError(
-            f"the runs folder {runs} cannot be written ({error.strerror}); choose another with --runs, or fix its permissions."
-        ) from None
-
-
-# -- plans -------------------------------------------------------------------------------------------------------------
+ENDINGS = "endings.jsonl"
+ENDED, GONE = "ended", "gone"
+SUITES = "suites"
+"""The folder of suites, next to the studies; what is in it has no `study.json`, so that nothing takes it for one."""
+SUITE_FIELDS = ("study", "task", "model", "metric")
+"""What a suite's record says of each study."""
 
 
 def _check_folder_name(name: str) -> str:
@@ -175,9 +67,6 @@ def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> N
 
     Args:
         reanalysed: the user says that verdicts go by this plan, whatever was planned before its results were known.
-
-    Raises:
-        LedgerError: the folder cannot be written, or its history is not what was written.
     """
     now, known = time.strftime(TIME, time.gmtime()), len(runs_with_result(home))
     record: dict[str, Any] = {"history": []}
@@ -231,11 +120,7 @@ def _read_history(home: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def read_study(home: Path) -> dict[str, Any]:
-    """The newest plan.
-
-    Raises:
-        LedgerError: it is not what was written, or of another version.
-    """
+    """The newest plan."""
     file, again = home / "study.json", "run the study again to rewrite it"
     plan = read_record(file, again)
     try:
@@ -245,3 +130,126 @@ def read_study(home: Path) -> dict[str, Any]:
         where = ".".join(ascii(str(part)[:60])[1:-1] for part in first["loc"])
         raise LedgerError(f"{file} is not a plan of this version: {where}: {first['msg']}; {again}.") from None
     return plan
+
+
+class Ending(NamedTuple):
+    """How a run ended: finished or failed; `result` is the beginning of its result's sha256."""
+
+    arm: str
+    seed: int
+    key: str
+    status: str
+    result: str
+
+
+class GoneRun(NamedTuple):
+    """A run that ended and is gone: when that was noticed (empty where the study was not run since), and results known then."""
+
+    ending: Ending
+    noticed: str
+    known: int
+
+
+def note_ending(home: Path, folder: RunFolder) -> None:
+    """Record that a run ended."""
+    _write(home, [], [folder], 0)
+
+
+def note_endings(home: Path) -> None:
+    """Record which runs have ended, and which of those on record are gone. Called before a study's runs begin."""
+    folders = runs_with_result(home)
+    _write(home, _missing(home, _recorded(home)[0].values()), folders, len(folders))
+
+
+def gone_runs(home: Path) -> list[GoneRun]:
+    """The runs that ended and were moved away or deleted, the first one noticed first."""
+    ended, noticed = _recorded(home)
+    missing = _missing(home, ended.values())
+    known = len(runs_with_result(home)) if missing else 0
+    return noticed + [GoneRun(ending, "", known) for ending in missing]
+
+
+def _write(home: Path, gone: Iterable[Ending], ended: Iterable[RunFolder], known: int) -> None:
+    recorded, log = set(_recorded(home)[0].values()), EventLog(home / ENDINGS)
+    for ending in gone:
+        log.write(GONE, 0, **ending._asdict(), known=known)
+    for folder in ended:
+        with suppress(OSError, ValueError):  # a damaged result, which `verify` names
+            result, digest = read_sealed(folder.result), sha256_of(folder.result)
+            one = Ending(folder.arm, folder.seed, str(result["key"]), str(result["status"]), digest[:16])
+            if one not in recorded:
+                log.write(ENDED, 0, **one._asdict())
+    log.close()
+
+
+def _recorded(home: Path) -> tuple[dict[tuple[str, int], Ending], list[GoneRun]]:
+    """The last ending of each run that was not found to be gone, and those that were."""
+    ended: dict[tuple[str, int], Ending] = {}
+    gone = []
+    for event in all_events(home / ENDINGS):
+        ending = Ending(*(event[name] for name in Ending._fields))
+        if event["event"] == ENDED:
+            ended[ending.arm, ending.seed] = ending
+        else:
+            ended.pop((ending.arm, ending.seed), None)
+            gone.append(GoneRun(ending, time.strftime(TIME, time.gmtime(event["time"])), event["known"]))
+    return ended, gone
+
+
+def _missing(home: Path, recorded: Iterable[Ending]) -> list[Ending]:
+    """Endings whose very result is not there; one that failed and is being tried again has lost it to that."""
+    found = []
+    for ending in recorded:
+        folder = run_folder(home.parent, home.name, ending.arm, ending.seed)
+        there = False
+        with suppress(OSError):
+            there = folder.result.is_file() and sha256_of(folder.result)[:16] == ending.result
+        if not there and not (ending.status == "failed" and folder.plan.exists()):
+            found.append(ending)
+    return found
+
+
+def suite_folder(runs: Path, suite: str) -> Path:
+    return runs / SUITES / suite
+
+
+def count_results(runs: Path, study: str) -> int:
+    """Runs of a study that have a result; trials are none."""
+    return len(runs_with_result(runs / study))
+
+
+def record_suite(runs: Path, suite: str, studies: Sequence[Mapping[str, str]]) -> None:
+    """Put it on record that the suite is made of these studies, unless the last record says so."""
+    stated = [{field: one[field] for field in SUITE_FIELDS} for one in studies]
+    history = read_suite_history(runs, suite)
+    if history and history[-1]["studies"] == stated:
+        return
+    names = dict.fromkeys(one["study"] for entry in (*history, {"studies": stated}) for one in entry["studies"])
+    known = {name: count_results(runs, name) for name in names}
+    entry = {"recorded": time.strftime(TIME, time.gmtime()), "studies": stated, "known": known}
+    write_record(suite_folder(runs, suite) / HISTORY, {"history": [*history, entry]})
+
+
+def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
+    """What was recorded of a suite, the oldest first; empty where nothing was."""
+    file = suite_folder(runs, suite) / HISTORY
+    if not file.exists():
+        return []
+    found: list[dict[str, Any]] = read_record(file, "bring it back, or delete it to begin a new record")["history"]
+    return found
+
+
+def suite_names(runs: Path) -> list[str]:
+    """The suites of a runs folder that have a record."""
+    return sorted(file.parent.name for file in (runs / SUITES).glob(f"*/{HISTORY}"))
+
+
+def suite_problems(runs: Path) -> list[str]:
+    """Records of suites that are not what was written, each in a sentence."""
+    found = []
+    for name in suite_names(runs):
+        try:
+            read_suite_history(runs, name)
+        except LedgerError as error:
+            found.append(str(error))
+    return found

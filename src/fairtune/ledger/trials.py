@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import Any
 
 from fairtune.core.files import read_sealed
+from fairtune.ledger.folders import TRIALS, run_folder, runs_with_result
 from fairtune.ledger.seals import FAILED, FINISHED, run_state
-from fairtune.ledger.studies import TRIALS, run_folder, run_folders
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,10 @@ def trials_name(study: str) -> str:
 
 
 def read_trials(runs: Path, study: str, plan: str) -> list[TrialScores] | None:
-    """The trials of a recorded plan of trials, in its order; None where that plan is not on record, or damaged.
-
-    Args:
-        plan: its hash, as the plan of the reported runs names it.
-    """
+    """The trials of a plan of trials, by its hash, in its order; None where that plan is not on record, or damaged."""
     try:
         return score_trials(runs, read_sealed(runs / trials_name(study) / "plans" / f"{plan}.json"))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         return None
 
 
@@ -96,5 +92,4 @@ def _score(runs: Path, plan: dict[str, Any], name: str, keys: dict[int, str]) ->
 def count_others(runs: Path, study: str, trials: Iterable[TrialScores]) -> int:
     """Runs of trials on disk that are none of these: of an earlier space or budget, or with other seeds."""
     known = {(trial.name, seed) for trial in trials for seed in trial.seeds}
-    found = [folder for folder in run_folders(runs / trials_name(study)) if folder.result.is_file()]
-    return sum((folder.arm, folder.seed) not in known for folder in found)
+    return sum((folder.arm, folder.seed) not in known for folder in runs_with_result(runs / trials_name(study)))

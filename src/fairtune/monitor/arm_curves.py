@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fairtune.ledger.progress import RunProgress
-from fairtune.ledger.scan import RunRow
+from fairtune.ledger.scan import RunProgress, RunRow
 from fairtune.ledger.seals import FINISHED, RUNNING
 from fairtune.monitor.study_view import ArmCurve, CurvesView, Points
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fairtune.ledger.progress import RunProgress
-from fairtune.ledger.scan import CLOSED, LedgerScan, RunRow
+from fairtune.ledger.scan import CLOSED, LedgerScan, RunProgress, RunRow
 from fairtune.ledger.seals import DAMAGED, FAILED, RUNNING, WAITING
 from fairtune.ledger.worker_signs import WorkerSign
 from fairtune.monitor.remaining_time import with_left

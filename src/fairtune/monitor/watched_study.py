@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairtune.core.errors import LedgerError
+from fairtune.ledger.folders import find_study, study_names
 from fairtune.ledger.scan import RunRow
-from fairtune.ledger.studies import find_study, study_names
 from fairtune.monitor.study_builder import StudyBuilder
 from fairtune.monitor.study_view import StudyView
 

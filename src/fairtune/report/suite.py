@@ -21,7 +21,7 @@ from fairtune.core.files import indented_json
 from fairtune.core.markdown import heading, items, plain, table
 from fairtune.core.numbers import DASH, p_value, plural, significant
 from fairtune.core.printable import LINES, capital, printable, printable_json, with_printable_texts
-from fairtune.ledger.suites import suite_folder
+from fairtune.ledger.studies import suite_folder
 from fairtune.ledger.timings import format_seconds
 from fairtune.report.html import page_environment
 from fairtune.report.page_files import write_page

@@ -130,9 +130,16 @@ class Difference:
     control: str | None
     add: str | None = None
 
+    @property
+    def ours(self) -> str:
+        return setting_text(self.setting, self.value)
+
+    @property
+    def theirs(self) -> str:
+        return setting_text(self.setting, self.reference_value)
+
     def __str__(self) -> str:
-        ours, theirs = setting_text(self.setting, self.value), setting_text(self.setting, self.reference_value)
-        found = f"{self.arm}: {self.setting} is {ours}, {self.reference} has {theirs}"
+        found = f"{self.arm}: {self.setting} is {self.ours}, {self.reference} has {self.theirs}"
         if self.control == self.arm:
             return f"{found}; this arm is itself the control for that"
         if self.control:

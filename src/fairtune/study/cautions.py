@@ -5,7 +5,6 @@ Each rule is a function of the plan and says which arm a caution is about; `RULE
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,9 +15,8 @@ from fairtune.core.errors import FairtuneError, one_of
 from fairtune.core.numbers import as_percent, listed
 from fairtune.settings.bands import find_band
 from fairtune.settings.metrics import METRICS
-from fairtune.settings.sections import ARITHMETIC, Train
+from fairtune.settings.sections import Train
 from fairtune.settings.tune import Range
-from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.study.added_arms import arm_line
 from fairtune.study.audit import ArmSettings, find_unmatched, setting_text
 from fairtune.study.training_cautions import language_caution, setting_cautions
@@ -54,11 +52,7 @@ class RefusedPlan(FairtuneError):  # noqa: N818 - a plan that is refused, not an
 
 
 def find_cautions(plan: Plan, force: bool) -> tuple[Caution, ...]:
-    """Everything to know of a study before its first run, the gravest first; refusals that are forced say so.
-
-    Raises:
-        RefusedPlan: its results would be worthless, and it is not forced.
-    """
+    """Everything to know of a study before its first run, the gravest first; refusals that are not forced are raised."""
     joined: dict[Caution, list[str]] = {}
     for rule in RULES:
         for arm, caution in rule(plan):
@@ -66,12 +60,11 @@ def find_cautions(plan: Plan, force: bool) -> tuple[Caution, ...]:
     found = []
     for caution, names in joined.items():
         who = "all arms" if len(names) == len(plan.compared) > 1 else listed(names)
-        seen = f"{who}: {caution.seen}" if names[0] else caution.seen
-        found.append(replace(caution, seen=seen, forced=caution.grade == "refusal"))
-    refusals = [replace(caution, forced=False) for caution in found if caution.forced]
+        found.append(replace(caution, seen=f"{who}: {caution.seen}") if names[0] else caution)
+    refusals = [caution for caution in found if caution.grade == "refusal"]
     if refusals and not force:
         raise RefusedPlan(refusals)
-    return gravest_first(found)
+    return gravest_first(replace(caution, forced=caution in refusals) for caution in found)
 
 
 def _tuned(plan: Plan) -> dict[str, ArmSettings]:
@@ -80,18 +73,14 @@ def _tuned(plan: Plan) -> dict[str, ArmSettings]:
 
 
 def _overlap(plan: Plan) -> Found:
-    overlap, task = plan.overlap, plan.task
+    overlap = plan.overlap
     if not overlap.found:
         return
-    text = task.kind == LANGUAGE_MODEL
-    part = "training text" if text else "training examples"
-    do = "Set `dedupe: true`, which takes them out of the validation split, or give validation data of its own"
-    if text or overlap.every:
-        do = f"Give validation data of its own, or leave `validation` out: a part of the {part} is then held out"
-    seen = (
-        f"task '{task.name}': {overlap.found:,} of the {overlap.tested:,} test {'documents' if text else 'texts'} "
-        f"({as_percent(overlap.share)}) are in the validation split too, up to case, punctuation and spacing"
-    )
+    do = "Give validation data of its own, or leave `validation` out: a part of the training data is then held out"
+    if plan.data is not None and not overlap.every:
+        do = "Set `dedupe: true`, which takes them out of the validation split, or give validation data of its own"
+    shared = f"{overlap.found:,} of the {overlap.tested:,} test texts ({as_percent(overlap.share)})"
+    seen = f"task '{plan.task.name}': {shared} are in the validation split too, up to case, punctuation and spacing"
     why = "checkpoints are selected on what is then reported, so the scores are those of the luckiest checkpoint"
     yield "", (refusal if overlap.share > MOST_SHARED else warning)("splits-overlap", seen, why, do)
 
@@ -118,62 +107,42 @@ def _verdicts(plan: Plan) -> Found:
 
 def _design(plan: Plan) -> Found:
     """Too few seeds, and an order that times cannot stand."""
-    study = plan.study
-    if len(study.arms) == 1:
+    seeds = len(plan.study.seeds)
+    if len(plan.study.arms) == 1:
         return
-    if len(study.seeds) < FEWEST_SEEDS:
-        count, why = "two seeds", "two seeds settle nothing: even differences of four points are rarely told from luck"
-        if len(study.seeds) == 1:
-            count, why = "one seed", "one run gives no verdict at all, since how much luck a seed brings is not known"
-        yield "", warning("few-seeds", f"seeds: {count} per arm", why, "Use `seeds: 5`; three are the least")
-    if study.order == "sequential":
+    if seeds < FEWEST_SEEDS:
+        why = "one run gives no verdict at all, and two rarely tell even four points from luck"
+        yield "", warning("few-seeds", f"seeds: {seeds} per arm", why, "Use `seeds: 5`; three are the least")
+    if plan.study.order == "sequential":
         seen = "order: sequential runs one arm after the other"
-        why = (
-            "their times are compared although they ran at different times, so a busier hour or a warmer machine looks like a "
-            "slower method"
-        )
+        why = "arms that ran at different times are compared, so a busier hour or a warmer machine looks like a slower method"
         yield "", warning("order-sequential", seen, why, "Use `order: crossover`, the default")
 
 
 def _reference(plan: Plan) -> Found:
-    """A reference with methods, and one whose settings no other arm has."""
-    reference, tuned = plan.reference, _tuned(plan)
-    if reference not in tuned or len(tuned) < 2:
-        return
-    base, others = tuned[reference], [own for arm, own in tuned.items() if arm != reference]
-    if acting := [use.name for use in base.methods if not use.config.idle]:
+    """A reference with methods."""
+    reference = plan.reference
+    acting = [use.name for use in plan.study.methods(reference) if not use.config.idle]
+    if acting and len(_tuned(plan)) > 1:
         seen = f"{reference}, which the others are compared to, has methods itself ({one_of(acting)})"
         why = "it is not the untouched checkpoint, so a difference may be its loss as well as another arm's gain"
         do = "Compare to an arm without methods (`compare: {to: NAME}`), or keep it if this comparison is the question"
         yield "", (warning if reference.lower().startswith("baseline") else note)("reference-methods", seen, why, do)
-    if not any(own.methods for own in others) or any(own.settings == base.settings for own in others):
-        return  # arms without methods are meant to compare settings
-    names = [name for name, value in base.settings.items() if any(own.settings[name] != value for own in others)]
-    alone = one_of(f"{name} {setting_text(name, base.settings[name])}" for name in names)
-    seen = f"no other arm has the settings of {reference} ({alone})"
-    why = "every difference from it is one of settings too, and cannot be put down to a method"
-    do = f"Give an arm the settings of {reference}, or compare to an arm without methods that has the others' settings"
-    if controls := Counter(control for control in plan.controls.values() if control):
-        best = controls.most_common(1)[0][0]
-        do = f"`compare: {{to: {best}}}` compares at equal settings; else read each arm beside its control"
-    yield "", warning("reference-alone", seen, why, do)
 
 
 def _no_control(plan: Plan) -> Found:
-    base = plan.arms[plan.reference]
     for arm in find_unmatched(plan.compared, plan.controls, plan.reference):
-        line, own = plan.missing.get(arm), plan.arms[arm].settings
+        line, apart = plan.missing.get(arm), [found for found in plan.differences if found.arm == arm]
         do = "Add an arm without methods that has these settings"
         if line:
             do = f"Add the arm `{line}`, or let `--add-controls` (in the file `controls: true`) do it"
         seen = f"no arm without methods has the same settings, and {plan.reference} is not fine-tuned"
         why = "a difference from it is that of fine-tuning and method together"
-        if not base.learner:
-            changed = [name for name in own if own[name] != base.settings[name]]
-            values = [(n, setting_text(n, own[n]), setting_text(n, base.settings[n])) for n in changed]
-            seen = " and ".join(f"{name} is {ours}, not {theirs}" for name, ours, theirs in values)
-            seen += ", and no arm without methods has these settings"
-            why = f"method and {' and '.join(changed)} cannot be told apart, so no verdict will be given"
+        if apart:
+            values = (f"{found.setting} is {found.ours}, not {found.theirs}" for found in apart)
+            seen = f"{' and '.join(values)}, and no arm without methods has these settings"
+            names = " and ".join(found.setting for found in apart)
+            why = f"method and {names} cannot be told apart, so no verdict will be given"
         yield arm, warning("no-control", seen, why, do)
 
 
@@ -227,11 +196,6 @@ UNEQUAL = {
         ("eval_examples",),
         "they are selected and reported on different examples",
         "Set {} once, under `train`",
-    ),
-    "unequal-arithmetic": (
-        ARITHMETIC,
-        "they train alike but for the last bits, but time and memory are then those of this as much as of the method",
-        "Give both the same {}, or compare neither times nor memory",
     ),
 }
 """Settings that an arm and its partner should share, by code: their names, why, and what to do."""

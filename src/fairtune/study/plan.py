@@ -86,9 +86,6 @@ class Plan(FullStudy):
         """The arms that are named, with those that they are compared with; all of them where none are.
 
         The plan stays whole, so that neither its hash nor its family of comparisons shrinks.
-
-        Raises:
-            FairtuneError: there is no such arm.
         """
         arms = list(self.study.arms)
         for name in names or ():
@@ -179,8 +176,8 @@ def make_plan(study: Study, force: bool = False, tuned: Tuned | None = None) -> 
         hashed["tuning"] = tuned.plan
     primaries = find_primaries(controls, full.reference)
     plan = Plan(**vars(full), runs=_runs(full, hashed), arms=arms, controls=controls, primaries=primaries)
-    differences = find_differences(plan.compared, controls, plan.reference, plan.missing)
-    return replace(plan, differences=differences, cautions=find_cautions(plan, force))
+    plan = replace(plan, differences=find_differences(plan.compared, controls, plan.reference, plan.missing))
+    return replace(plan, cautions=find_cautions(plan, force))
 
 
 def make_trial_plan(study: Study, trials: Sequence[Trial]) -> Plan:

@@ -194,25 +194,23 @@ def _tuning(study: Study, tune: Tune, kind: str) -> Iterator[Fault]:
 
 
 def _space_problem(name: str, values: Values | Range, kind: str, used: Mapping[str, MethodUse]) -> str:
-    method, dot, field = name.partition(".")
+    method, _, field = name.rpartition(".")
+    known = registered()
     if name in DATA:
         return "decides what is learned from, which is the same for all arms; it can stand in `tune.budget`"
-    if not dot:
-        fields = [name for name in Train.model_fields if name not in (*DATA, *FIXED) and name not in UNUSED[kind]]
-        if name not in fields:
-            hint = f" A method's own field is METHOD.FIELD.{nearest(name, fields)}"
-            return f"unknown field; allowed: {one_of(fields)}.{hint}"
-    else:
-        if method not in registered():
-            return f"unknown method '{method}'; allowed: {one_of(registered())}.{nearest(method, registered())}"
-        fields = list(registered()[method].config_class.model_fields)
-        if field not in fields:
-            return f"'{method}' has no field '{field}'; allowed: {one_of(fields)}.{nearest(field, fields)}"
-        if method not in used:
-            return f"no arm of the study has the method '{method}'; methods of its arms: {one_of(used) or 'none'}"
+    if method and method not in known:
+        return f"unknown method '{method}'; allowed: {one_of(known)}.{nearest(method, known)}"
+    if method and method not in used:
+        return f"no arm of the study has the method '{method}'; methods of its arms: {one_of(used) or 'none'}"
+    fields, what = [name for name in Train.model_fields if name not in {*DATA, *FIXED, *UNUSED[kind]}], "unknown field"
+    if method:
+        fields, what = list(known[method].config_class.model_fields), f"'{method}' has no field '{field}'"
+    if field not in fields:
+        hint = "" if method else " A method's own field is METHOD.FIELD."
+        return f"{what}; allowed: {one_of(fields)}.{hint}{nearest(field, fields)}"
     for value in (values.low, values.high) if isinstance(values, Range) else values:
         try:
-            with_fields(used[method], {field: value}) if dot else Train.model_validate({name: value})
+            with_fields(used[method], {field: value}) if method else Train.model_validate({name: value})
         except (ValidationError, PydanticCustomError) as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.message()
             return f"found {shown(value)}, which this field does not take: {reason}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import one_of
+from fairtune.settings.file_task import FileTask
 from fairtune.tasks.corpora import HEAD, METRIC
 from fairtune.tasks.definitions import CATALOGUE, TEXTS, TITLES, Definition
 from fairtune.tasks.registry import RegisteredTask, registered_tasks
@@ -95,13 +96,8 @@ def _published(task: Definition) -> Description:
             f"{uses['test'].rows:,} rows"
         )
     return Description(
-        name=task.name,
-        kind=_kind(task.labels, task.text),
+        **_facts(task),
         about=task.data.about,
-        columns=task.text,
-        label=task.label if task.labels else None,
-        labels=task.labels,
-        metric=task.metric if task.labels else METRIC,
         uses=uses,
         licence=licence,
         address=tuple(dict.fromkeys(f"{one.repository}, config {one.config}, commit {one.revision}" for one in hub)),
@@ -131,13 +127,8 @@ def _registered(task: RegisteredTask) -> Description:
         uses[split] = SplitUse(split if split in task.given else "train", None, "" if share == 1 else f"{share:.0%}")
     lacking = one_of(one for one in task.given.values() if isinstance(one, Path) and not one.exists())
     return Description(
-        name=task.name,
-        kind=_kind(not task.is_text, spec.text),
+        **_facts(spec),
         about=task.about,
-        columns=spec.text,
-        label=None if task.is_text else spec.label,
-        labels=spec.labels or (),
-        metric=METRIC if task.is_text else spec.metric,
         uses=uses,
         licence=task.licence,
         address=(),
@@ -148,7 +139,15 @@ def _registered(task: RegisteredTask) -> Description:
     )
 
 
-def _kind(classifies: object, text: tuple[str, ...]) -> str:
-    if not classifies:
-        return LANGUAGE_MODEL
-    return PAIR if len(text) > 1 else CLASSIFY
+def _facts(task: Definition | FileTask) -> dict[str, Any]:
+    """What both kinds of tasks say in the same words; text for language models has no labels."""
+    labels = task.labels or ()
+    kind = PAIR if len(task.text) > 1 else CLASSIFY
+    return {
+        "name": task.name,
+        "kind": kind if labels else LANGUAGE_MODEL,
+        "columns": task.text,
+        "label": task.label if labels else None,
+        "labels": labels,
+        "metric": task.metric if labels else METRIC,
+    }

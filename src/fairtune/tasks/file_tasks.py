@@ -13,9 +13,10 @@ from fairtune.settings.metrics import METRICS
 from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.tasks.problems import Problems, TaskError
 from fairtune.tasks.reading.files import file_identity
+from fairtune.tasks.reading.labels import refuse_scores
 from fairtune.tasks.reading.reader import first_columns
 from fairtune.tasks.reading.rows import Rows, read_rows
-from fairtune.tasks.splits import by_hash, labelled_rows, make_split, read_labels, refuse_regression
+from fairtune.tasks.splits import by_hash, labelled_rows, make_split, read_labels
 from fairtune.tasks.stores import file_texts
 from fairtune.tasks.task import SPLITS, Task, prepared
 
@@ -100,7 +101,7 @@ def _read_rows(spec: FileTask, given: Mapping[str, SplitFile], aside: Path) -> t
             found[split], note = labelled_rows(rows, spec.label, spec.labels, spec.unlabelled == "skip")
             notes += [note] if note else []
             if split == "train" and spec.labels is None:
-                refuse_regression(found[split], spec.label)
+                refuse_scores(one.called or one.file, spec.label, found[split].counts(spec.label))
     problems.refuse()
     return found, tuple(notes)
 

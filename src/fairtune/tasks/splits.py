@@ -18,7 +18,6 @@ from fairtune.tasks.reading.labels import (
     NO_LABEL,
     merged_names,
     other_spellings,
-    refuse_scores,
     some_rows,
     without_label,
 )
@@ -61,7 +60,7 @@ def labelled_rows(rows: Rows, column: str, given: Sequence[str] | None, skip: bo
     without = rows.missing(column, NO_LABEL - set(given or ()))
     if not without.any():
         return rows, None
-    numbers, words = rows.numbers[without].tolist(), rows.values(column, without)
+    numbers, words = rows.numbers[without].tolist(), rows.take(np.flatnonzero(without)).counts(column)
     if not skip:
         raise DataError(without_label(rows.where, column, words, numbers, len(rows), "`unlabelled: skip` in the task"))
     if without.all():
@@ -153,25 +152,13 @@ def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
             f"{rows.where}: column '{column}' has labels of several types: {types}. Write them alike, or list them all "
             "under `labels`."
         )
-    counts: Counter[str] = Counter()
-    for batch in rows.arrow([column]):
-        for found in batch.column(0).value_counts().to_pylist():
-            counts[found["values"]] += found["counts"]
-        if len(counts) > MOST_CLASSES:
-            raise DataError(
-                f"{rows.where}: column '{column}' has more than {MOST_CLASSES:,} different labels ({one_of(list(counts)[:3])} "
-                "...); is it a text or a score? Name the column with the label under `label`."
-            )
+    counts = rows.counts(column)
+    if len(counts) > MOST_CLASSES:
+        raise DataError(
+            f"{rows.where}: column '{column}' has more than {MOST_CLASSES:,} different labels ({one_of(list(counts)[:3])} "
+            "...); is it a text or a score? Name the column with the label under `label`."
+        )
     return counts
-
-
-def refuse_regression(rows: Rows, column: str) -> None:
-    """Refuse a training file whose labels are measured numbers and no classes."""
-    counts: Counter[str] = Counter()
-    for batch in rows.arrow([column]):
-        for found in batch.column(0).value_counts().to_pylist():
-            counts[found["values"] or ""] += found["counts"]
-    refuse_scores(rows.where, column, counts)
 
 
 def _sorted(labels: Sequence[str]) -> tuple[str, ...]:

@@ -29,8 +29,8 @@ from fairtune.execution.executors.remote import (
     exit_state,
 )
 from fairtune.execution.executors.specs import JOBS, Block, next_folder, read_spec
+from fairtune.ledger.folders import TRIALS
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
-from fairtune.ledger.studies import TRIALS
 from fairtune.settings.execution import Execution, limit_minutes
 from fairtune.study.plan import Plan
 from fairtune.study.run_spec import RunSpec

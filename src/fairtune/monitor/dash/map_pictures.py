@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.errors import LedgerError
+from fairtune.ledger.folders import run_folder
 from fairtune.ledger.seals import RUNNING, WAITING
-from fairtune.ledger.studies import run_folder
 from fairtune.monitor.study_builder import StudyBuilder
 
 RECORD = "bpsom"

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairtune.ledger.environment import read_environment
 from fairtune.ledger.events import SAMPLE, all_events
-from fairtune.ledger.studies import run_folder
+from fairtune.ledger.folders import run_folder
 from fairtune.monitor.study_builder import StudyBuilder
 
 LATEST = 40

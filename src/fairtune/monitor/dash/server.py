@@ -14,7 +14,7 @@ from urllib.parse import quote
 import uvicorn
 
 from fairtune.core.errors import FairtuneError, LedgerError
-from fairtune.ledger.studies import require_study, study_names
+from fairtune.ledger.folders import require_study, study_names
 from fairtune.monitor.dash.app import Dashboard
 from fairtune.monitor.dash.guard import TOKEN, Guard, is_every, is_loopback
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fairtune.core.errors import FairtuneError, LedgerError
 from fairtune.core.printable import printable
-from fairtune.ledger.studies import study_names
+from fairtune.ledger.folders import study_names
 from fairtune.monitor.trackers.base import make_tracker, missing_packages, without_password
 from fairtune.monitor.trackers.sync import StudySource, TrackerSync
 from fairtune.settings.track import Track

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.ledger.events import SAMPLE, EventTail
-from fairtune.ledger.progress import ABOUT
+from fairtune.ledger.scan import ABOUT
 from fairtune.monitor.trackers.rows import TrackedPoint
 
 MOST = 1000

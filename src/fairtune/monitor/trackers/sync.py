@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from fairtune.core.numbers import plural
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, require_study, run_folder
 from fairtune.ledger.scan import RunRow
 from fairtune.ledger.seals import DAMAGED, RUNNING, WAITING
-from fairtune.ledger.studies import require_study, run_folder
 from fairtune.monitor.judgement import ENDED
 from fairtune.monitor.study_builder import StudyBuilder
 from fairtune.monitor.study_view import StudyView

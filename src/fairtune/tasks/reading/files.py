@@ -24,8 +24,6 @@ LONGEST = 4 << 20
 """Characters in a line. More is a mistake in the file, or not a text."""
 AROUND = 30
 """Bytes before and after one that is not UTF-8, which a message shows."""
-UNPACKED = 1 << 30
-"""Bytes to which a packed file may grow that has to be read as a whole."""
 
 
 def suffix_of(file: Path) -> str:
@@ -115,21 +113,6 @@ def file_identity(path: Path) -> str:
 def open_file(file: Path) -> IO[bytes]:
     """A file to read, unpacked if it ends in .gz."""
     return cast(IO[bytes], gzip.open(file, "rb")) if _is_packed(file) else file.open("rb")
-
-
-def read_whole(file: Path) -> bytes:
-    """All that is in a file, unpacked.
-
-    Raises:
-        DataError: a packed file is larger than memory should hold.
-    """
-    with open_file(file) as handle:
-        content = handle.read(UNPACKED + 1 if _is_packed(file) else -1)
-    if _is_packed(file) and len(content) > UNPACKED:
-        raise DataError(
-            f"{file}: unpacked it is larger than {UNPACKED >> 30} GiB; unpack it with `gunzip` and name the file that comes out."
-        )
-    return content
 
 
 def decode(where: Path | str, read: Callable[[int], bytes], encoding: str | None = None) -> tuple[str, Iterator[str]]:

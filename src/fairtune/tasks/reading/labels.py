@@ -118,19 +118,20 @@ def label_texts(
     Args:
         types: what the labels are, each with the first row that shows it; added to.
     """
+    texts: dict[tuple[type, Any], str | None] = {}
+    found = []
     for number, value in zip(numbers, values, strict=True):
         if isinstance(value, list | dict):
             raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value.")
-    keys = list(zip(map(type, values), values, strict=True))
-    first = dict(zip(reversed(keys), reversed(numbers), strict=True))
-    texts: dict[tuple[type, Any], str | None] = {}
-    for key, number in sorted(first.items(), key=lambda item: item[1]):
-        texts[key] = text = _label_text(key[1])
-        if text is not None:
-            require_label(where, number, column, text)
-            if text not in NO_LABEL:  # unless the study lists it, which then says of what types labels are
-                types.setdefault(_type_of(key[1]), number)
-    return [texts[key] for key in keys]
+        key = type(value), value
+        if key not in texts:
+            texts[key] = text = _label_text(value)
+            if text is not None:
+                require_label(where, number, column, text)
+                if text not in NO_LABEL:  # unless the study lists it, which then says of what types labels are
+                    types.setdefault(_type_of(value), number)
+        found.append(texts[key])
+    return found
 
 
 def _label_text(value: Any) -> str | None:
@@ -142,6 +143,5 @@ def _label_text(value: Any) -> str | None:
 def _type_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
-    if isinstance(value, str):
-        return "a number" if value.strip().lstrip("+-").replace(".", "", 1).isdigit() else "a text"
-    return "a number"
+    is_number = not isinstance(value, str) or value.strip().lstrip("+-").replace(".", "", 1).isdigit()
+    return "a number" if is_number else "a text"

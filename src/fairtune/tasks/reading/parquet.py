@@ -12,7 +12,7 @@ from typing import Any
 
 from fairtune.core.errors import DataError, Stopped
 from fairtune.tasks.reading.columns import choose_columns
-from fairtune.tasks.reading.files import read_whole
+from fairtune.tasks.reading.files import open_file
 
 FEW = 256
 """Rows that Arrow makes at a time: a long text that a file holds once may stand in each of them."""
@@ -34,7 +34,8 @@ def parquet_tables(file: Path, columns: Sequence[str] | None) -> Iterator[tuple[
     from pyarrow import parquet
 
     # not mapped into memory, since a file that is cut meanwhile would end the process
-    source = pa.BufferReader(read_whole(file)) if file.suffix.lower() == ".gz" else pa.OSFile(str(file))
+    with open_file(file) as handle:
+        source = pa.BufferReader(handle.read()) if file.suffix.lower() == ".gz" else pa.OSFile(str(file))
     done = 0
     try:
         with source, parquet.ParquetFile(source) as found:

@@ -21,7 +21,6 @@ from fairtune.core.files import parse_json
 from fairtune.settings.encodings import codec_of
 from fairtune.tasks.reading.columns import SEPARATORS, check_columns, choose_columns
 from fairtune.tasks.reading.files import (
-    BLOCK,
     DELIMITERS,
     FORMATS,
     LONGEST,
@@ -313,24 +312,19 @@ class RowReader:
         """The lines between blank ones, numbered by their first. A very long paragraph is cut at the end of a line."""
         found: list[str] = []
         size = began = 0
-        numbers: list[int] = []
-        texts: list[str] = []
         for first, lines in itertools.chain(self._lines(), [(0, ["\n"])]):
+            texts: dict[int, str] = {}
             for number, line in enumerate(lines, first):
                 text = line.replace("\r\n", "\n")
                 if found and (not text.strip() or size + len(text) > LONGEST):
-                    numbers.append(began)
-                    texts.append("".join(found).rstrip())
+                    texts[began] = "".join(found).rstrip()
                     found, size = [], 0
                 if text.strip():
                     began = began if found else number
                     found.append(text)
                     size += len(text)
-            if sum(map(len, texts)) >= BLOCK:
-                yield numbers, _text_table(texts)
-                numbers, texts = [], []
-        if numbers:
-            yield numbers, _text_table(texts)
+            if texts:
+                yield list(texts), _text_table(list(texts.values()))
 
 
 def _text_table(texts: list[str]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -89,10 +90,13 @@ class Rows:
             found.append(pc.fill_null(blank, True).to_numpy(zero_copy_only=False))
         return np.concatenate(found)
 
-    def values(self, column: str, chosen: npt.NDArray[np.bool_]) -> set[str]:
-        """What stands in a column of some rows, where anything does."""
-        rows = self.take(np.flatnonzero(chosen))
-        return {value for batch in rows.batches([column]) for (value,) in batch if value is not None}
+    def counts(self, column: str) -> Counter[str]:
+        """How often each value stands in a column."""
+        counts: Counter[str] = Counter()
+        for batch in self.arrow([column]):
+            for found in batch.column(0).drop_null().value_counts().to_pylist():
+                counts[found["values"]] += found["counts"]
+        return counts
 
     def refuse_missing(self, column: str, what: str) -> None:
         """Refuse rows that have nothing in a column; those of the whole file are counted, whichever of them are here."""

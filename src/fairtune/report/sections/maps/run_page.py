@@ -13,9 +13,9 @@ from fairtune.core.errors import LedgerError, one_of
 from fairtune.core.files import write_atomically
 from fairtune.core.printable import LINES, printable, with_printable_texts
 from fairtune.ledger.events import counted_events
-from fairtune.ledger.folders import RunFolder
+from fairtune.ledger.folders import RunFolder, find_folder
 from fairtune.ledger.seals import DAMAGED, run_state
-from fairtune.ledger.studies import find_folder, read_study
+from fairtune.ledger.studies import read_study
 from fairtune.report.figures.canvas import address, reduced
 from fairtune.report.sections.maps.content import (
     COLUMNS,
