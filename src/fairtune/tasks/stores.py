@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,7 @@ def package_file(data: DataSet) -> Path | None:
 def file_texts(path: Path, column: str, encoding: str | None = None) -> Iterator[list[str]]:
     """A column of a file or of a folder of shards; in plain text, one document per paragraph. Nothing is an empty text."""
     for some in shard_batches(path, [column], "paragraph", encoding):
-        yield _texts(path, column, some.values(column), some.numbers)
-
-
-def _texts(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str]:
-    return [text or "" for text in checked_texts(where, column, values, numbers)]
+        yield [text or "" for text in some.optional_texts(column)]
 
 
 class Files:
@@ -89,7 +85,7 @@ class Files:
         """One column of a split from the beginning, some rows at a time, no more than are asked for."""
         file = self._file(data, split)
         for some in shard_batches(file, [column, *data.only[:1]]):
-            texts = _texts(file, column, some.values(column), some.numbers)
+            texts = [text or "" for text in some.optional_texts(column)]
             if data.only:
                 only, value = data.only
                 texts = [text for text, found in zip(texts, some.values(only), strict=True) if found == value]
@@ -142,8 +138,9 @@ class Hub:
             self._require_commit({Path(builder.cache_dir).name}, data)
             for batch in builder.as_streaming_dataset(split).iter(batch_size=HUB_ROWS):
                 check_columns(where, list(batch), [column])
-                yield _texts(where, column, batch[column], range(number, number + len(batch[column])))
-                number += len(batch[column])
+                numbers = range(number, number + len(batch[column]))
+                yield [text or "" for text in checked_texts(where, column, batch[column], numbers)]
+                number = numbers.stop
 
     def _require_commit(self, commits: set[str], data: DataSet) -> None:
         """Without network `datasets` takes whatever commit it fetched last."""
