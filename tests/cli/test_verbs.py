@@ -94,7 +94,7 @@ def test_plan_shows_order_and_audit(study: Path) -> None:
 
 def test_plan_says_what_to_know_before_the_first_run(study: Path) -> None:
     shown = " ".join(call("plan", study).stdout.split())
-    assert "Warning: seeds: two seeds per arm: two seeds settle nothing" in shown
+    assert "Warning: seeds: 2 per arm: one run gives no verdict" in shown
     assert "Add the arm `baseline-lr-1e-3: {lr: 0.001}`" in shown
     answer = json.loads(call("plan", study, "--json").stdout)
     assert {caution["code"] for caution in answer["cautions"]} >= {"few-seeds", "no-control"}

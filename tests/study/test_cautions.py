@@ -77,7 +77,7 @@ def test_documents_of_a_language_model_are_counted_too(tmp_path: Path) -> None:
     files = {split: str(tmp_path / f"{split}.txt") for split in ("train", "validation", "test")}
     task = {"name": "stories", "kind": "language_model", **files}
     study = {"study": "s", "task": task, **GPT, "train": {"max_length": 32}, "arms": {"baseline": {}}}
-    with pytest.raises(RefusedPlan, match="40 of the 40 test documents"):
+    with pytest.raises(RefusedPlan, match="40 of the 40 test texts"):
         plan(study)
 
 
@@ -115,8 +115,8 @@ def test_all_refusals_are_told_at_once_and_cautions_change_no_hash(source: dict[
     ("changes", "code", "grade", "seen"),
     [
         ({"order": "sequential"}, "order-sequential", "warning", "sequential"),
-        ({"seeds": 1}, "few-seeds", "warning", "one seed"),
-        ({"seeds": 2}, "few-seeds", "warning", "two seeds"),
+        ({"seeds": 1}, "few-seeds", "warning", "1 per"),
+        ({"seeds": 2}, "few-seeds", "warning", "2 per"),
         ({"seeds": 3}, None, None, ""),
         (
             {"arms": {**ARMS, "small": {"batch_size": 8, "accumulate": 4}}},

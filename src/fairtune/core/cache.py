@@ -42,8 +42,6 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, EOFError)
 RACY_SECONDS = 2.0
 """After a file's last change, another change might not show in its times."""
 T = TypeVar("T")
-
-
 built: list[Path] = []
 """The entries that this process has built, for who says what was new."""
 
@@ -62,12 +60,7 @@ def key_of(parts: Any) -> str:
 
 
 def cached(area: str, key: str, build: Callable[[Path], None], read: Callable[[Path], T]) -> T:
-    """What `read` makes of an entry's folder, built first if it is missing or cannot be read.
-
-    Args:
-        build: fills the folder it is given.
-        read: fails on an incomplete folder.
-    """
+    """What `read` makes of an entry's folder, which `build` fills first if it is missing or cannot be read."""
     folder = cache_folder() / area / key
     with suppress(*UNREADABLE):
         return read(folder)
@@ -126,11 +119,7 @@ def contents() -> dict[str, CacheArea]:
 
 
 def clear() -> CacheArea:
-    """Remove every entry that no process is building now. A process that has one open keeps it until it is done.
-
-    Returns:
-        What was removed.
-    """
+    """Remove every entry that no process is building now, and say how many and how large; what is open stays readable."""
     sizes = []
     try:
         for _, path, lock in _entries():

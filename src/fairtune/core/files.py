@@ -30,11 +30,7 @@ def aside_of(path: Path) -> Path:
 
 
 def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write under another name, fsync, rename.
-
-    Args:
-        durable: put it on the disk before it gets its name; not for what will be written again in a moment.
-    """
+    """Write under another name, fsync, rename; what will be written again in a moment need not be durable."""
     aside = aside_of(path)
     try:
         with aside.open("xb") as handle:
@@ -55,12 +51,8 @@ def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> 
     """A folder to fill, which gets its name once it is full; a crash leaves what was there before.
 
     Args:
-        replace: take the place of what has that name, which goes when the new one is there.
+        replace: take the place of what has that name, which goes when the new one is there; else it is a FileExistsError.
         durable: put every file on the disk before the folder gets its name; not for what can be made again.
-
-    Raises:
-        FileExistsError: there is something of that name.
-        OSError: the folder cannot be written.
     """
     aside, old = aside_of(path), aside_of(path)
     aside.mkdir()
@@ -77,6 +69,8 @@ def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> 
         if durable:
             _sync(path.parent)
     finally:
+        if os.path.lexists(old) and not os.path.lexists(path):
+            old.rename(path)
         remove(aside)
         remove(old)
 
@@ -156,11 +150,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def parse_json(content: str | bytes) -> Any:
-    """The value that a JSON text holds.
-
-    Raises:
-        ValueError: it is no JSON; also where it is nested deeper than can be read, which json has another error for.
-    """
+    """The value that a JSON text holds; a ValueError also where it is nested too deeply, which json has another error for."""
     try:
         return json.loads(content)
     except RecursionError:

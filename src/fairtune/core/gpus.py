@@ -85,11 +85,7 @@ def driver_version() -> str | None:
 
 
 def describe_gpu(gpu: Gpu, own: Collection[int] | None = None) -> dict[str, Any]:
-    """How a GPU is doing; None for each question that it does not answer.
-
-    Args:
-        own: processes that do not count as foreign; None is this process and the one that started it.
-    """
+    """How a GPU is doing; None for what it does not answer. Processes are foreign but for `own`: this one and its parent."""
     own = (os.getpid(), os.getppid()) if own is None else own
     with nvml_held() as nvml:
 

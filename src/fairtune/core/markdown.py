@@ -43,11 +43,7 @@ def prose(text: str) -> str:
 
 
 def folded(summary: str, lines: Iterable[str]) -> list[str]:
-    """Lines that a page shows when they are asked for.
-
-    Args:
-        summary: of our own, without markup.
-    """
+    """Lines that a page shows when they are asked for, under a summary of our own words."""
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "", "</details>"]
 
 

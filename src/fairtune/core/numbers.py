@@ -113,11 +113,7 @@ def size_text(size: float) -> str:
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:
-    """`1 run`, `1,200 runs`.
-
-    Args:
-        nouns: more than one of them, where that is not the noun with an s.
-    """
+    """`1 run`, `1,200 runs`; `nouns` is for more than one of them, where that is not the noun with an s."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
 

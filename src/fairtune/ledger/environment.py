@@ -155,11 +155,7 @@ def _anonymous() -> str | None:
 
 
 def own_cards(device: str, known: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The card that a run has, as torch sees it: others may be in the machine, of another kind.
-
-    Args:
-        known: every card, as NVML tells of them; of these, the driver.
-    """
+    """The card that a run has, as torch sees it: others may be in the machine, of another kind; with the driver that NVML knows."""
     torch = sys.modules.get("torch")
     if not device.startswith("cuda") or torch is None or not torch.cuda.is_available():
         return []

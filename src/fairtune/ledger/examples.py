@@ -87,11 +87,7 @@ def about_examples(path: Path) -> AboutExamples | None:
 
 
 def read_examples(path: Path, split: str) -> Examples:
-    """The examples of a split.
-
-    Raises:
-        LedgerError: the file is missing, or not what was written.
-    """
+    """The examples of a split."""
     rows = [row for row in _read(path)[1].to_pylist() if row["split"] == split]
     return Examples(
         ids=tuple(row["id"] for row in rows),

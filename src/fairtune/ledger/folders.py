@@ -75,11 +75,7 @@ class RunFolder:
         return f"{self.arm}/{self.path.name}"
 
     def check_plan(self, expected: dict[str, Any]) -> None:
-        """Refuse a folder whose run was made with other settings, or that does not say with which; a run that failed is replaced.
-
-        Raises:
-            LedgerError: naming what differs and the ways out.
-        """
+        """Refuse a folder whose run has other settings, or does not say which it has; a run that failed is replaced."""
         try:
             found = read_sealed(self.plan)
         except (OSError, ValueError) as error:
@@ -144,11 +140,7 @@ def explain(error: OSError | ValueError) -> str:
 
 
 def read_record(file: Path, advice: str) -> dict[str, Any]:
-    """A sealed file that a study or a suite keeps.
-
-    Raises:
-        LedgerError: it cannot be read, or is not what was written, with the advice.
-    """
+    """A sealed file that a study or a suite keeps; `advice` says what to do where it is not what was written."""
     try:
         return read_sealed(file)
     except (OSError, ValueError) as error:
@@ -156,11 +148,7 @@ def read_record(file: Path, advice: str) -> dict[str, Any]:
 
 
 def write_record(file: Path, value: Mapping[str, Any]) -> None:
-    """Write one, in a folder that is made for it.
-
-    Raises:
-        LedgerError: it cannot be written.
-    """
+    """Write one, in a folder that is made for it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_sealed(file, value)
@@ -178,11 +166,7 @@ def _changes(old: Any, new: Any, path: str = "") -> list[str]:
 
 @contextmanager
 def lock(path: Path, message: str) -> Iterator[None]:
-    """Hold a lock that ends with the process, however it ends.
-
-    Raises:
-        LedgerError: with the message, if another process holds it.
-    """
+    """Hold a lock that ends with the process, however it ends; the message is for who comes while another process has it."""
     with ExitStack() as held:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -219,11 +203,7 @@ def runs_with_result(study: Path) -> list[RunFolder]:
 
 
 def study_names(runs: Path) -> list[str]:
-    """The studies of a runs folder, and those of their trials (`NAME/tuning`); one whose folder cannot be read is left out.
-
-    Raises:
-        LedgerError: the runs folder is not a folder, or cannot be read.
-    """
+    """The studies of a runs folder, and those of their trials (`NAME/tuning`); one whose folder cannot be read is left out."""
     try:
         names = os.listdir(runs)  # noqa: PTH208
     except FileNotFoundError:
@@ -251,14 +231,7 @@ def require_study(runs: Path, study: str) -> Path:
 
 
 def find_study(name: str, runs: Path) -> tuple[Path, str]:
-    """The runs folder and the name of a study that has been started.
-
-    Args:
-        name: in the runs folder, or the path of a study's own folder, which may be in another.
-
-    Raises:
-        LedgerError: there is no such study.
-    """
+    """The runs folder and the name of a study that is given by its name, or by its own folder, which may be in another."""
     path = Path(name)
     if name not in study_names(runs) and _is_study(path):
         path = path.resolve()
@@ -274,11 +247,7 @@ def is_run(name: str, runs: Path) -> bool:
 
 
 def find_folder(run: str | Path, runs: Path) -> RunFolder:
-    """The folder of a run that has been begun, which is given itself or as `study/arm/seed-n`.
-
-    Raises:
-        LedgerError: there is no such run.
-    """
+    """The folder of a run that has been begun, which is given itself or as `study/arm/seed-n`."""
     if path := _run_path(run, runs):
         return RunFolder(path.resolve())
     known = [f"{study}/{folder.name}" for study in study_names(runs) for folder in run_folders(runs / study)]

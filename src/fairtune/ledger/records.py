@@ -29,11 +29,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class MethodRecord:
-    """What a method recorded at one step.
-
-    Args:
-        epoch: passes over the training examples that were complete.
-    """
+    """What a method recorded at one step, after so many whole passes over the training examples."""
 
     step: int
     epoch: int
@@ -49,11 +45,7 @@ def write_arrays(folder: RunFolder, name: str, step: int, arrays: Arrays) -> Non
 
 
 def read_records(folder: RunFolder, name: str) -> list[MethodRecord]:
-    """The records of a name that count, in their order.
-
-    Raises:
-        LedgerError: a file is missing or damaged.
-    """
+    """The records of a name that count, in their order."""
     found = []
     for event in counted_events(folder.events):
         if event["event"] == EVENT and event.get("name") == name:

@@ -170,11 +170,7 @@ class LedgerScan:
         return sorted(self._studies)
 
     def tick(self) -> set[str]:
-        """Look at everything once; gives the names of studies in which anything changed.
-
-        Raises:
-            LedgerError: the runs folder is missing, or cannot be read.
-        """
+        """Look at everything once; gives the names of studies in which anything changed."""
         if not self.runs.is_dir():
             raise LedgerError(f"the runs folder {self.runs} cannot be read; choose another with --runs.")
         there = {name for name in study_names(self.runs) if self._only in (None, name)}
@@ -196,11 +192,7 @@ class LedgerScan:
         return changed
 
     def plan(self, study: str) -> dict[str, Any]:
-        """A study's newest plan.
-
-        Raises:
-            LedgerError: it cannot be read, or there is no such study.
-        """
+        """A study's newest plan."""
         if study in self.problems or study not in self._studies:
             raise LedgerError(self.problems.get(study) or self._unknown(study))
         return self._studies[study].plan

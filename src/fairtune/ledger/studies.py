@@ -67,9 +67,6 @@ def write_study(home: Path, plan: dict[str, Any], reanalysed: bool = False) -> N
 
     Args:
         reanalysed: the user says that verdicts go by this plan, whatever was planned before its results were known.
-
-    Raises:
-        LedgerError: the folder cannot be written, or its history is not what was written.
     """
     now, known = time.strftime(TIME, time.gmtime()), len(runs_with_result(home))
     record: dict[str, Any] = {"history": []}
@@ -123,11 +120,7 @@ def _read_history(home: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def read_study(home: Path) -> dict[str, Any]:
-    """The newest plan.
-
-    Raises:
-        LedgerError: it is not what was written, or of another version.
-    """
+    """The newest plan."""
     file, again = home / "study.json", "run the study again to rewrite it"
     plan = read_record(file, again)
     try:
@@ -150,12 +143,7 @@ class Ending(NamedTuple):
 
 
 class GoneRun(NamedTuple):
-    """A run that ended, and is no longer in the runs folder.
-
-    Args:
-        noticed: when; empty where the study was not run since.
-        known: results on record at that time.
-    """
+    """A run that ended and is gone: when that was noticed (empty where the study was not run since), and results known then."""
 
     ending: Ending
     noticed: str
@@ -231,14 +219,7 @@ def count_results(runs: Path, study: str) -> int:
 
 
 def record_suite(runs: Path, suite: str, studies: Sequence[Mapping[str, str]]) -> None:
-    """Put it on record that the suite is made of these studies, unless the last record says so.
-
-    Args:
-        studies: of each its name, task, model and metric.
-
-    Raises:
-        LedgerError: the record cannot be written, or the one that is there is damaged.
-    """
+    """Put it on record that the suite is made of these studies, unless the last record says so."""
     stated = [{field: one[field] for field in SUITE_FIELDS} for one in studies]
     history = read_suite_history(runs, suite)
     if history and history[-1]["studies"] == stated:
@@ -250,11 +231,7 @@ def record_suite(runs: Path, suite: str, studies: Sequence[Mapping[str, str]]) -
 
 
 def read_suite_history(runs: Path, suite: str) -> list[dict[str, Any]]:
-    """What was recorded of a suite, the oldest first; empty where nothing was.
-
-    Raises:
-        LedgerError: the record is not what was written.
-    """
+    """What was recorded of a suite, the oldest first; empty where nothing was."""
     file = suite_folder(runs, suite) / HISTORY
     if not file.exists():
         return []

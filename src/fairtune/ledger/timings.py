@@ -83,11 +83,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def write_session(home: Path, record: Mapping[str, Any]) -> Path:
-    """Keep a session next to those that were before it.
-
-    Raises:
-        LedgerError: the folder cannot be written.
-    """
+    """Keep a session next to those that were before it."""
     name = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(record["time"]))
     names = (f"{name}-{number}.json" if number > 1 else f"{name}.json" for number in count(1))
     path = next(home / FOLDER / name for name in names if not (home / FOLDER / name).exists())

@@ -53,11 +53,7 @@ def trials_name(study: str) -> str:
 
 
 def read_trials(runs: Path, study: str, plan: str) -> list[TrialScores] | None:
-    """The trials of a recorded plan of trials, in its order; None where that plan is not on record, or damaged.
-
-    Args:
-        plan: its hash, as the plan of the reported runs names it.
-    """
+    """The trials of a plan of trials, by its hash, in its order; None where that plan is not on record, or damaged."""
     try:
         return score_trials(runs, read_sealed(runs / trials_name(study) / "plans" / f"{plan}.json"))
     except (OSError, ValueError):

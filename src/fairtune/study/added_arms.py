@@ -64,11 +64,7 @@ def copy_seeds(seeds: Sequence[int]) -> dict[int, int]:
 
 
 def matched_controls(study: Study, partners: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Of a tuned study, the matched control of every arm whose choice is not its partner's, and those of them that are new.
-
-    Args:
-        partners: the arm that each arm is compared with.
-    """
+    """The matched control of every tuned arm whose choice is not its partner's, and those of them that are new."""
     arms, matched = dict(study.arms), dict[str, str]()
     for arm, partner in partners.items():
         own, theirs = study.settings(arm), study.settings(partner)

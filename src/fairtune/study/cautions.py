@@ -17,7 +17,6 @@ from fairtune.settings.bands import find_band
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.sections import Train
 from fairtune.settings.tune import Range
-from fairtune.settings.values import LANGUAGE_MODEL
 from fairtune.study.added_arms import arm_line
 from fairtune.study.audit import ArmSettings, find_unmatched, setting_text
 from fairtune.study.training_cautions import language_caution, setting_cautions
@@ -53,11 +52,7 @@ class RefusedPlan(FairtuneError):  # noqa: N818 - a plan that is refused, not an
 
 
 def find_cautions(plan: Plan, force: bool) -> tuple[Caution, ...]:
-    """Everything to know of a study before its first run, the gravest first; refusals that are forced say so.
-
-    Raises:
-        RefusedPlan: its results would be worthless, and it is not forced.
-    """
+    """Everything to know of a study before its first run, the gravest first; refusals that are not forced are raised."""
     joined: dict[Caution, list[str]] = {}
     for rule in RULES:
         for arm, caution in rule(plan):
@@ -65,12 +60,11 @@ def find_cautions(plan: Plan, force: bool) -> tuple[Caution, ...]:
     found = []
     for caution, names in joined.items():
         who = "all arms" if len(names) == len(plan.compared) > 1 else listed(names)
-        seen = f"{who}: {caution.seen}" if names[0] else caution.seen
-        found.append(replace(caution, seen=seen, forced=caution.grade == "refusal"))
-    refusals = [replace(caution, forced=False) for caution in found if caution.forced]
+        found.append(replace(caution, seen=f"{who}: {caution.seen}") if names[0] else caution)
+    refusals = [caution for caution in found if caution.grade == "refusal"]
     if refusals and not force:
         raise RefusedPlan(refusals)
-    return gravest_first(found)
+    return gravest_first(replace(caution, forced=caution in refusals) for caution in found)
 
 
 def _tuned(plan: Plan) -> dict[str, ArmSettings]:
@@ -79,18 +73,14 @@ def _tuned(plan: Plan) -> dict[str, ArmSettings]:
 
 
 def _overlap(plan: Plan) -> Found:
-    overlap, task = plan.overlap, plan.task
+    overlap = plan.overlap
     if not overlap.found:
         return
-    text = task.kind == LANGUAGE_MODEL
-    part = "training text" if text else "training examples"
-    do = "Set `dedupe: true`, which takes them out of the validation split, or give validation data of its own"
-    if text or overlap.every:
-        do = f"Give validation data of its own, or leave `validation` out: a part of the {part} is then held out"
-    seen = (
-        f"task '{task.name}': {overlap.found:,} of the {overlap.tested:,} test {'documents' if text else 'texts'} "
-        f"({as_percent(overlap.share)}) are in the validation split too, up to case, punctuation and spacing"
-    )
+    do = "Give validation data of its own, or leave `validation` out: a part of the training data is then held out"
+    if plan.data is not None and not overlap.every:
+        do = "Set `dedupe: true`, which takes them out of the validation split, or give validation data of its own"
+    shared = f"{overlap.found:,} of the {overlap.tested:,} test texts ({as_percent(overlap.share)})"
+    seen = f"task '{plan.task.name}': {shared} are in the validation split too, up to case, punctuation and spacing"
     why = "checkpoints are selected on what is then reported, so the scores are those of the luckiest checkpoint"
     yield "", (refusal if overlap.share > MOST_SHARED else warning)("splits-overlap", seen, why, do)
 
@@ -117,20 +107,15 @@ def _verdicts(plan: Plan) -> Found:
 
 def _design(plan: Plan) -> Found:
     """Too few seeds, and an order that times cannot stand."""
-    study = plan.study
-    if len(study.arms) == 1:
+    seeds = len(plan.study.seeds)
+    if len(plan.study.arms) == 1:
         return
-    if len(study.seeds) < FEWEST_SEEDS:
-        count, why = "two seeds", "two seeds settle nothing: even differences of four points are rarely told from luck"
-        if len(study.seeds) == 1:
-            count, why = "one seed", "one run gives no verdict at all, since how much luck a seed brings is not known"
-        yield "", warning("few-seeds", f"seeds: {count} per arm", why, "Use `seeds: 5`; three are the least")
-    if study.order == "sequential":
+    if seeds < FEWEST_SEEDS:
+        why = "one run gives no verdict at all, and two rarely tell even four points from luck"
+        yield "", warning("few-seeds", f"seeds: {seeds} per arm", why, "Use `seeds: 5`; three are the least")
+    if plan.study.order == "sequential":
         seen = "order: sequential runs one arm after the other"
-        why = (
-            "their times are compared although they ran at different times, so a busier hour or a warmer machine looks like a "
-            "slower method"
-        )
+        why = "arms that ran at different times are compared, so a busier hour or a warmer machine looks like a slower method"
         yield "", warning("order-sequential", seen, why, "Use `order: crossover`, the default")
 
 

@@ -67,11 +67,7 @@ def hours_text(hours: float) -> str:
 
 
 def arm_operations(study: Study, arm: str, train: Train, steps: float, folder: str | None = None) -> float:
-    """Of so many steps of an arm with these settings, at most; not a number where its model's sizes are not known.
-
-    Args:
-        folder: with the model's files, where they are on this machine.
-    """
+    """Of so many steps of an arm with these settings, at most; not a number where its model's sizes are not known."""
     sizes, learner = model_sizes(study.model_of(arm), folder), study.learner(arm)
     words = study.tokenizer.train if isinstance(study.tokenizer, TrainedTokenizer) else None
     token = operations_per_token(sizes, train.longest, train.batch_size, is_text(study.task), words)

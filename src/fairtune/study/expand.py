@@ -139,11 +139,7 @@ def expand(study: Study, tuned: Tuned | None = None) -> FullStudy:
 
 
 def find_inputs(study: Study) -> FullStudy:
-    """Read the data and find the models.
-
-    Raises:
-        FairtuneError: one of them is not there or not fit, or they do not fit each other.
-    """
+    """Read the data and find the models, which must fit each other."""
     found = _text(study) if is_text(study.task) else _classification(study)
     for arm in study.arms:
         _require_fit(found, arm)

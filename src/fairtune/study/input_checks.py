@@ -1,8 +1,4 @@
-"""What a study names outside of its file: data and models, checked before anything is planned, and without torch.
-
-Everything wrong is reported at once, with the line that names it: files that are not there, columns and labels that are not in
-them, unknown tasks and models.
-"""
+"""What can be wrong with the data and the models that a study names: checked before anything is planned, and without torch."""
 
 from __future__ import annotations
 
@@ -37,12 +33,7 @@ from fairtune.tasks.splits import fixed_sample, require_per_class
 
 
 def input_problems(data: Mapping[str, Any], base: FilePath) -> Iterator[Fault]:
-    """What is wrong with the data and the models that a study names; what its schema refuses is skipped.
-
-    Args:
-        data: of the study, as it was written.
-        base: where relative paths start.
-    """
+    """What is wrong with the data and the models that a study names; what its schema refuses is skipped."""
     task = data.get("task")
     for field, known in (("task", [*task_names(), *corpus_names()]), ("train_on", task_names())):
         name = data.get(field)
@@ -119,14 +110,7 @@ def _models(data: Mapping[str, Any], base: FilePath, check: Callable[[str], None
 
 
 def require_samples(study: Study, data: Task, metric: str) -> None:
-    """Refuse samples, metrics and a decision line that the classes of a task do not allow.
-
-    Args:
-        metric: that selects and decides.
-
-    Raises:
-        FairtuneError: with the reason.
-    """
+    """Refuse samples, metrics and a decision line that the classes of a task do not allow."""
     for arm, own in study.arms.items():
         if few := few_labels(study.settings(arm).examples):
             where = "train" if getattr(own, "examples", None) is None else f"arms.{arm}"

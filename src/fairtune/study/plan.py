@@ -86,9 +86,6 @@ class Plan(FullStudy):
         """The arms that are named, with those that they are compared with; all of them where none are.
 
         The plan stays whole, so that neither its hash nor its family of comparisons shrinks.
-
-        Raises:
-            FairtuneError: there is no such arm.
         """
         arms = list(self.study.arms)
         for name in names or ():

@@ -31,11 +31,7 @@ ENGLISH = re.compile(
 
 
 def setting_cautions(train: Train, steps: int, highest: float) -> Iterator[Caution]:
-    """What a run's schedule and its learning rate let it learn, in this many optimizer steps.
-
-    Args:
-        highest: the learning rate, or the highest that trials may choose.
-    """
+    """What a run's schedule and its rate, or the highest that trials may choose, let it learn in so many optimizer steps."""
     warmup = train.warmup_steps(steps)
     if train.warmup >= 1 and warmup >= steps:
         yield Caution(
@@ -56,12 +52,7 @@ def setting_cautions(train: Train, steps: int, highest: float) -> Iterator[Cauti
 
 
 def language_caution(task: str, splits: Iterable[Split], model: str) -> Caution | None:
-    """A warning where a model certainly does not know the language of the texts.
-
-    Args:
-        task: a name of the catalogue may tell the language.
-        model: as it is called on the hub.
-    """
+    """A warning where a model certainly does not know the language of the texts, by their letters or the name of the task."""
     if not ENGLISH.fullmatch(model.partition("@")[0].rpartition("/")[2].lower()):
         return None
     family, language, *_ = [*task.split("/"), ""]

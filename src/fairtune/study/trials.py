@@ -31,13 +31,7 @@ Scores = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Trial:
-    """Settings that an arm tries.
-
-    Args:
-        point: the values of tuned fields.
-        budget: fields of `train` that trials have instead.
-        origin: drawn, or borrowed from another arm.
-    """
+    """Settings that an arm tries: the values of tuned fields, and fields of `train` that trials have instead."""
 
     arm: str
     point: Point
@@ -57,14 +51,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The outcome of tuning, as the plan of the reported runs has it.
-
-    Args:
-        plan: hash of the plan of trials.
-        choices: the best trial of each arm.
-        trials: how many each arm had.
-        runs: of all trials.
-    """
+    """The outcome of tuning: the hash of the plan of trials, the best of each arm, how many it had, and the runs of all."""
 
     plan: str
     choices: dict[str, Trial]

@@ -46,10 +46,19 @@ def package_file(data: DataSet) -> Path | None:
     return next(filter(Path.is_file, files), None)
 
 
-def file_texts(path: Path, column: str, encoding: str | None = None) -> Iterator[list[str]]:
-    """A column of a file or of a folder of shards; in plain text, one document per paragraph. Nothing is an empty text."""
-    for some in shard_batches(path, [column], "paragraph", encoding):
-        yield [text or "" for text in some.optional_texts(column)]
+def file_texts(path: Path, column: str, encoding: str | None = None, only: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    """A column of a file or of a folder of shards, some rows at a time, no more than are asked for; nothing is an empty text.
+
+    In plain text, one document is a paragraph.
+
+    Args:
+        only: a column, and the value it has in the rows that count.
+    """
+    for some in shard_batches(path, [column, *only[:1]], "paragraph", encoding):
+        texts = [text or "" for text in some.optional_texts(column)]
+        if only:
+            texts = [text for text, found in zip(texts, some.values(only[0]), strict=True) if found == only[1]]
+        yield texts
 
 
 class Files:
@@ -82,14 +91,8 @@ class Files:
         return rows.where_equal(*data.only) if data.only else rows
 
     def texts(self, data: DataSet, split: str, column: str) -> Iterator[list[str]]:
-        """One column of a split from the beginning, some rows at a time, no more than are asked for."""
-        file = self._file(data, split)
-        for some in shard_batches(file, [column, *data.only[:1]]):
-            texts = [text or "" for text in some.optional_texts(column)]
-            if data.only:
-                only, value = data.only
-                texts = [text for text, found in zip(texts, some.values(only), strict=True) if found == value]
-            yield texts
+        """One column of a split from the beginning, some rows at a time."""
+        return file_texts(self._file(data, split), column, only=data.only)
 
     def _file(self, data: DataSet, split: str) -> Path:
         file = package_file(data) if data.package else (mirror_folder() or Path()) / mirror_file(data, split)

@@ -12,7 +12,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from fairtune.core.errors import DataError
 from fairtune.core.files import write_atomically
-from fairtune.core.numbers import as_percent
 from fairtune.core.printable import printable
 from fairtune.report.figures.canvas import drawing, new_figure, png
 from fairtune.report.figures.palette import BLUE, GREY, VERMILION
@@ -44,16 +43,12 @@ def save_length_figure(lengths: Lengths, file: Path) -> None:
 
 
 def _draw(axes: Axes, lengths: Lengths) -> None:
-    """The share of examples that each max_length leaves whole, with what the usual ones cut."""
+    """The share of examples that each max_length leaves whole."""
     train = lengths.train
     low = max(2, min(train.covering(0.001), 16))
     high = max(640, round(1.25 * lengths.covering), train.covering(0.995))
     _curve(axes, train, "training", low, high, color=BLUE, linewidth=2.2)
     _curve(axes, lengths.heldout, "validation and test", low, high, color=GREY, linewidth=1.3, linestyle="--")
-    for length in CHOICES:
-        axes.axvline(length, color=GREY, linewidth=0.7, alpha=0.6, zorder=1)
-        cut = "beyond" if length in lengths.beyond else as_percent(train.cut(length))
-        axes.annotate(cut, (length, 102), ha="center", fontsize=8, annotation_clip=False)
     share = 100 * lengths.coverage
     axes.plot([low, lengths.covering, lengths.covering], [share, share, 0], color=VERMILION, linewidth=1.4, zorder=3)
     text = f"{lengths.covering:,} tokens cover {100 * lengths.coverage:.6g} %"
@@ -66,8 +61,8 @@ def _draw(axes: Axes, lengths: Lengths) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
     axes.set_xlabel("max_length in tokens")
-    axes.set_title("examples that max_length leaves whole; above, the share that it truncates", loc="left", pad=22)
-    axes.grid(axis="y", color=GREY, alpha=0.15, linewidth=0.6)
+    axes.set_title("examples that max_length leaves whole", loc="left")
+    axes.grid(color=GREY, alpha=0.15, linewidth=0.6)
     axes.legend(loc="lower right", frameon=False)
 
 

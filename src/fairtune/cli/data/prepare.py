@@ -47,12 +47,8 @@ def prepare(
     source, steps = prepare_study(study, tell)
     made = any(step.made for step in steps)
     if as_json:
-        facts = {
-            "study": study.study,
-            "model": study.model if isinstance(study.model, str) else study.model.model_dump(exclude_none=True),
-            "source": source,
-            "cache": str(cache_folder()),
-        }
+        model = study.model if isinstance(study.model, str) else study.model.model_dump(exclude_none=True)
+        facts = {"study": study.study, "model": model, "source": source, "cache": str(cache_folder())}
         print_json({**facts, "made": made, "steps": [step.as_json() for step in steps]})
         return
     size = size_text(sum(step.size for step in steps))

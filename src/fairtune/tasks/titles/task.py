@@ -23,6 +23,12 @@ _JUDGED = mirror_file(TITLES.data, "citeseerx")
 
 def titles() -> Task:
     """Made titles train and select, the mirror's judged ones are reported; none that is reported is trained on."""
+    if reason := missing():
+        raise DataError(
+            f"task '{NAME}': no data. {reason}. Add them; or make a training set of your own titles with "
+            "`fairtune data make-titles OUT --from FILE` and give your files: `task:` with `train`, `test`, `text: title` and "
+            "`label: label`."
+        )
     judged, *correct = _files()
 
     def make(aside: Path) -> Task:
@@ -49,22 +55,11 @@ def made_titles() -> list[MadeTitle]:
 
 def missing() -> str:
     """What stands in the way of this task here."""
-    return (
-        "" if _find() else f"{MIRROR} names no folder with {_JUDGED} and at least one file of correct titles next to it"
-    )
+    found = f"{MIRROR} names no folder with {_JUDGED} and at least one file of correct titles next to it"
+    return "" if _files() else found
 
 
 def _files() -> list[Path]:
-    if found := _find():
-        return found
-    raise DataError(
-        f"task '{NAME}': no data. {missing()}. Add them; or make a training set of your own titles with "
-        "`fairtune data make-titles OUT --from FILE` and give your files: `task:` with `train`, `test`, `text: title` and "
-        "`label: label`."
-    )
-
-
-def _find() -> list[Path]:
     """The mirror's judged titles, then its files of correct ones; nothing if it lacks either."""
     judged = (mirror_folder() or Path("/nowhere")) / _JUDGED
     correct = sorted(file for file in judged.parent.glob("*.jsonl.gz") if file != judged)
