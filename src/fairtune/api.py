@@ -286,21 +286,18 @@ def timed_arms(plan: Plan, arms: Sequence[str]) -> list[str]:
     Raises:
         FairtuneError: there is no such arm.
     """
-    plan.choose(arms)  # a name that is none is refused
-    trained, reference = plan.trained, plan.study.compare.to
-    wanted = {arm for arm in arms or trained if arm in trained}
-    if not wanted:
+    chosen, reference = [arm for arm in plan.choose(arms) if arm in plan.trained], plan.reference
+    if not set(arms or plan.trained) & set(chosen):
         raise FairtuneError(
             f"{one_of(arms or plan.study.arms)}: simple baselines are fitted at once, so they have no steps to be timed; name an "
             "arm that is trained."
         )
-    if reference not in trained:
+    if reference not in chosen:
         raise FairtuneError(
             f"{reference}, which the others are compared to, has no steps to be timed; compare to an arm that is trained, with "
             "`--set compare.to=NAME`."
         )
-    wanted |= {other for arm in wanted if (other := plan.primaries[arm]) is not None} | {reference}
-    return [arm for arm in trained if arm in wanted]
+    return chosen
 
 
 def run_looks(

@@ -94,7 +94,7 @@ def test_one_task_is_shown_with_everything() -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("ssst2", "Did you mean 'sst2'"), ("XNLI/de", "Did you mean 'xnli/de'"), ("xnli/xx", "write `xnli/<language>`")],
+    [("ssst2", "Did you mean 'sst2'"), ("XNLI/de", "Did you mean 'xnli/de'"), ("xnli/xx", "Languages: ar, bg, de")],
 )
 def test_an_unknown_name_gets_the_nearest(name: str, words: str) -> None:
     answer = call(name)

@@ -18,6 +18,7 @@ from fairtune.core.files import (
     read_json,
     remove_leftovers,
     write_atomically,
+    write_folder,
     write_json,
 )
 from fairtune.ledger.predictions import Predictions, read_predictions, write_predictions
@@ -52,6 +53,25 @@ def test_a_disk_that_really_takes_no_more_leaves_nothing_half(tmp_path: Path) ->
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert read_json(tmp_path / "x.json") == {"old": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"], "no half-written file takes up the full disk"
+
+
+def test_a_folder_that_cannot_take_its_place_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, rename = tmp_path / "model", Path.rename
+    model.mkdir()
+    (model / "weights").write_text("old")
+
+    def fail_for_the_new(path: Path, to: Path) -> Path:
+        if (path / "weights").read_text() == "new" and to == model:
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", fail_for_the_new)
+    with pytest.raises(OSError, match="Input/output error"), write_folder(model, replace=True) as aside:
+        (aside / "weights").write_text("new")
+    assert (model / "weights").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
 
 
 def test_many_writers_of_one_file_never_tear_each_other(tmp_path: Path) -> None:

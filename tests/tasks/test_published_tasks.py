@@ -220,10 +220,9 @@ def test_reading_a_mirror_needs_neither_torch_nor_datasets(mirror: Path) -> None
         ),
         ("tinystory", "Did you mean 'tinystories'"),
         ("XNLI/de", "Did you mean 'xnli/de'"),
-        ("xnli/xx", "write `xnli/<language>` with one of ar, bg, de"),
-        ("xnli/de/translated", "or `xnli/<language>/translate-train`"),
-        ("xnli/en/translate-train", "any of them but en"),
-        ("squad", r"movie-reviews/text\. For your own data"),
+        ("xnli/xx", "Languages: ar, bg, de.*Did you mean 'xnli/"),
+        ("xnli/de/translated", "Did you mean 'xnli/de/translate-train'"),
+        ("squad", r"movie-reviews/text\. Languages: .* For your own data"),
     ],
 )
 def test_an_unknown_task_gets_a_short_list_and_the_nearest_name(name: str, words: str) -> None:

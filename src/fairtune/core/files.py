@@ -69,6 +69,8 @@ def write_folder(path: Path, *, replace: bool = False, durable: bool = True) -> 
         if durable:
             _sync(path.parent)
     finally:
+        if os.path.lexists(old) and not os.path.lexists(path):
+            old.rename(path)
         remove(aside)
         remove(old)
 

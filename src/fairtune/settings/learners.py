@@ -77,12 +77,6 @@ def learner_of(arm: Mapping[str, Any]) -> Learner | None:
     return LEARNERS.get(str(arm.get("learner")))
 
 
-def is_simple(arm: Mapping[str, Any]) -> bool:
-    """Whether an arm of a plan is fitted at once, so that it has no steps, no curves and no step times."""
-    found = learner_of(arm)
-    return found is not None and not found.trained
-
-
 def count_pairs(examples: int, each: int) -> int:
     """Pairs of a pass, so many of both kinds for each training example."""
     return 2 * each * examples

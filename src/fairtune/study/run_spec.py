@@ -13,7 +13,7 @@ from fairtune.core.plugins import Plugin
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.models.sources import ModelSource
 from fairtune.models.tokenizers import TokenizerSource
-from fairtune.settings.learners import is_simple
+from fairtune.settings.learners import LEARNERS
 from fairtune.settings.sections import Train
 from fairtune.settings.values import LANGUAGE_MODEL
 
@@ -72,7 +72,7 @@ class RunSettings(Frozen):
     @property
     def is_simple(self) -> bool:
         """Whether it is fitted at once, without optimizer steps."""
-        return is_simple({"learner": (self.learner or {}).get("name")})
+        return self.learner is not None and not LEARNERS[self.learner["name"]].trained
 
 
 class RunSpec(Frozen):

@@ -9,7 +9,7 @@ from typing import Any
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.settings.file_task import FileTask
 from fairtune.tasks.corpora import corpus_names
-from fairtune.tasks.definitions import ALIASES, CATALOGUE, LANGUAGES, TITLES, TRANSLATED, family_of
+from fairtune.tasks.definitions import ALIASES, CATALOGUE, LANGUAGES, TITLES, family_of
 from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.file_tasks import load_file_task
 from fairtune.tasks.published import load_published
@@ -80,14 +80,9 @@ def _trained_on(task: Task, other: Task) -> Task:
 def unknown(name: str) -> str:
     """What to say of a name that is not in the catalogue; the many languages of a task go by one name."""
     known = [*task_names(), *ALIASES, *corpus_names()]
-    if name.lower().partition("/")[0] == "xnli" and name.lower() not in known:
-        return (
-            f"write `xnli/<language>` with one of {one_of(LANGUAGES)}, or `xnli/<language>/{TRANSLATED}` with any of them but en, "
-            "which needs no translation."
-        )
     return (
         f"not in the catalogue; known: {one_of(_families())}; text for language models: "
-        f"{one_of(corpus_names())}.{nearest(name.lower(), known)} "
+        f"{one_of(corpus_names())}. Languages: {one_of(LANGUAGES)}.{nearest(name.lower(), known)} "
         "For your own data give a mapping with `train`, `text` and `label`."
     )
 
