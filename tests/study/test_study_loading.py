@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from fairtune.core.errors import FairtuneError
 from fairtune.methods.registry import parse_method_use
@@ -64,17 +63,6 @@ profiles:
     assert study.compare.margin == "1.5%"
 
 
-def test_numbers_with_exponents_are_numbers_in_file_and_overrides(write: Any) -> None:
-    file = write(BASE + "train: {lr: 1e-4}\n")
-    assert load_study(file).train.lr == 1e-4
-    assert load_study(file, ["train.lr=2e-5"]).train.lr == 2e-5
-
-
-def test_words_that_yaml_1_1_takes_for_booleans_stay_text(write: Any) -> None:
-    study = load_study(write("study: no\ntask: on\nmodel: never\narms: {yes: , off: }\ncompare: {to: yes}\n"))
-    assert (study.study, study.task, study.model, list(study.arms)) == ("no", "on", "never", ["yes", "off"])
-
-
 @pytest.mark.parametrize(("given", "seeds"), [("5", (0, 1, 2, 3, 4)), ("[7, 3]", (7, 3)), ("1", (0,)), ("[0]", (0,))])
 def test_seeds_are_a_count_or_a_list(write: Any, given: str, seeds: tuple[int, ...]) -> None:
     assert load_study(write(BASE + f"seeds: {given}\n")).seeds == seeds
@@ -94,17 +82,11 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
         ("trian: {lr: 1}", "trian", ["unknown key", "Did you mean 'train'?", "study, task, model"]),
         ("train: {lrr: 1}", "train.lrr", ["unknown key", "Did you mean 'lr'?"]),
         ("train: {lr: fast}", "train.lr", ["found 'fast'", "a number above 0", "Learning rate"]),
-        ("train: {lr: 0}", "train.lr", ["found 0", "above 0"]),
         ("train: {lr: true}", "train.lr", ["found True", "a number"]),
-        ("train: {lr: '1e-4'}", "train.lr", ["found '1e-4'", "a number"]),
         ("train: {lr: .inf}", "train.lr", ["found inf"]),
-        ("train: {lr: .nan}", "train.lr", ["found nan"]),
         ("train: {batch_size: 0}", "train.batch_size", ["found 0", "a whole number from 1 to 1,000,000,000"]),
-        ("train: {batch_size: 2.5}", "train.batch_size", ["found 2.5", "a whole number"]),
-        ("train: {epochs: -1}", "train.epochs", ["found -1", "above 0"]),
         ("train: {schedule: lineer}", "train.schedule", ["linear, cosine or constant", "Did you mean 'linear'?"]),
         ("train: {betas: [0.9]}", "train.betas[1]", ["missing"]),
-        ("train: {betas: [0.9, 2]}", "train.betas[1]", ["found 2", "below 1"]),
         ("train: {warmup: 3.5}", "train.warmup", ["found 3.5", "number of steps"]),
         (
             "train: {evaluate: never}",
@@ -113,33 +95,21 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
         ),
         ("train: {evaluate: 0}", "train.evaluate", ["found 0", "a whole number from 1 to 1,000,000,000, or `epoch`"]),
         ("train: 3", "train", ["found 3", "a mapping"]),
-        ("train: null", "train", ["found None", "a mapping"]),
         ("order: rand", "order", ["crossover, sequential or random", "Did you mean 'random'?"]),
         ("compare: {to: baselin}", "compare.to", ["no arm is called 'baselin'", "Did you mean 'baseline'?"]),
         ("compare: {to: [baseline]}", "compare.to", ["found ['baseline']", "an arm of the study"]),
         ("compare: {margin: -1}", "compare.margin", ["found -1", "a share such as 1.5%"]),
-        ("compare: {margin: 0%}", "compare.margin", ["found '0%'"]),
-        ("compare: {confidence: 95}", "compare.confidence", ["found 95", "below 1"]),
         ("execution: {devices: gpu}", "execution.devices[0]", ["found 'gpu'", "cuda:1"]),
-        ("execution: {devices: []}", "execution.devices", ["is empty"]),
         ("execution: {checkpoint_every: 5days}", "execution.checkpoint_every", ["found '5days'", "90s, 5min or 1h"]),
         ("track: [tensorbord]", "track.tensorbord", ["unknown key", "Did you mean 'tensorboard'?"]),
         ("track: {wandb: {ofline: true}}", "track.wandb.ofline", ["unknown key", "Did you mean 'offline'?"]),
         ("track: [mlflow, mlflow]", "track", ["found ['mlflow', 'mlflow']", "a list of trackers"]),
-        ("track: 3", "track", ["found 3", "a list of trackers"]),
-        ("profiles: {p: 3}", "profiles.p", ["found 3", "a mapping"]),
         ("  x: {lr: abc}", "arms.x.lr", ["found 'abc'", "a number"]),
         ("  x: {lrr: 1}", "arms.x.lrr", ["unknown key", "Did you mean 'lr'?"]),
-        ("  x: {warmup: 3.5}", "arms.x.warmup", ["found 3.5"]),
-        ("  x: {evaluate: 0}", "arms.x.evaluate", ["found 0"]),
-        ("  x: {batch_size: 0}", "arms.x.batch_size", ["found 0", "from 1 to"]),
         ("  x: [lr]", "arms.x", ["found ['lr']", "a mapping"]),
         ("  bad name: {}", "arms.bad name", ["found 'bad name'", "letters, digits"]),
         ("  report: {}", "arms.report", ["found 'report'", "not logs, plans, report"]),
-        ("  ../up: {}", "arms.../up", ["letters, digits"]),
         ("  x: {methods: [orthogonal_kq]}", "arms.x.methods[0]", ["unknown method", "Did you mean 'orthogonal_qk'?"]),
-        ("  x: {methods: orthogonal_qk}", "arms.x.methods", ["found 'orthogonal_qk'", "a list"]),
-        ("  x: {methods: [5]}", "arms.x.methods[0]", ["found 5", "orthogonal_qk"]),
         ("  x: {methods: [{a: 1, b: 2}]}", "arms.x.methods[0]", ["found {'a': 1, 'b': 2}"]),
         (
             "  x: {methods: [{orthogonal_qk: {init: head}}]}",
@@ -410,18 +380,6 @@ def test_an_arms_own_settings_replace_the_studys(write: Any) -> None:
     assert study.settings("empty").lr == 3e-5, "null where null means nothing keeps the study's value"
 
 
-def test_anchors_may_share_settings_between_arms(write: Any) -> None:
-    study = load_study(
-        write(BASE + "  b: &b {lr: 1e-4, epochs: 1}\n  c: &c {<<: *b, lr: 2e-5}\n  d: *c\n  e: {<<: *c, epochs: 4}\n")
-    )
-    assert [(study.settings(a).lr, study.settings(a).epochs) for a in "bcde"] == [
-        (1e-4, 1),
-        (2e-5, 1),
-        (2e-5, 1),
-        (2e-5, 4),
-    ]
-
-
 def test_relative_files_start_at_the_study_file(tmp_path: Path, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -447,12 +405,6 @@ def test_a_mapping_is_a_study_too_and_is_not_changed() -> None:
     assert list(source["arms"]) == ["baseline"]
     with pytest.raises(StudyError, match=r"^study: seeds: found 0"):
         load_study({**source, "seeds": 0})
-
-
-def test_a_study_cannot_be_changed_after_reading(write: Any) -> None:
-    study = load_study(write(BASE))
-    with pytest.raises(ValidationError, match="frozen"):
-        study.train.lr = 1.0
 
 
 @pytest.mark.parametrize(
