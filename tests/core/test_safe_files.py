@@ -55,7 +55,9 @@ def test_a_disk_that_really_takes_no_more_leaves_nothing_half(tmp_path: Path) ->
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"], "no half-written file takes up the full disk"
 
 
-def test_a_folder_that_cannot_take_its_place_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_take_its_place_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, rename = tmp_path / "model", Path.rename
     model.mkdir()
     (model / "weights").write_text("old")

@@ -11,7 +11,7 @@ from fairtune.methods.arms import named_arms
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import parse_method_use
 from fairtune.settings.learners import LEARNERS
-from fairtune.study.audit import arm_settings, find_controls
+from fairtune.study.controls import arm_settings, find_controls
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.schema import Study, study_json_schema
