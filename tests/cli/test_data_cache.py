@@ -11,7 +11,7 @@ from tests.tasks.made_tokenizers import STORIES, byte_level, in_memory
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
-from fairtune.core.locks import try_lock
+from fairtune.ledger.folders import lock
 from fairtune.tasks import load_task
 from fairtune.tasks.tokens.blocks import token_blocks
 
@@ -64,8 +64,7 @@ def test_clearing_takes_all_entries_and_what_killed_builds_left(filled: Path, ca
 def test_what_another_process_builds_is_left(filled: Path) -> None:
     scratch = filled.with_name(f".{filled.name}.{16 * 'a'}.writing")
     scratch.mkdir()
-    with try_lock(filled.with_name(f"{filled.name}.lock")) as ours:
-        assert ours
+    with lock(filled.with_name(f"{filled.name}.lock"), "taken"):
         call("--clear")
         assert filled.is_dir()
         assert scratch.is_dir()

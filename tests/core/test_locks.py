@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from fairtune.core import locks
-from fairtune.core.errors import Stopped
-from fairtune.core.locks import is_locked, try_lock, wait_for_lock
+from fairtune.core.errors import LedgerError, Stopped
+from fairtune.core.locks import is_locked, wait_for_lock
 from fairtune.ledger.folders import lock
 
 HOLDER = """
 import sys, pathlib
-from fairtune.core.locks import try_lock
-with try_lock(pathlib.Path(sys.argv[1])) as ours:
-    print(ours, flush=True)
+from fairtune.ledger.folders import lock
+with lock(pathlib.Path(sys.argv[1]), "taken"):
+    print("held", flush=True)
     sys.stdin.read()
 """
 
@@ -27,10 +27,10 @@ def test_a_lock_of_another_process_is_seen_and_ends_when_that_is_killed(tmp_path
     command = [sys.executable, "-c", HOLDER, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout
-        assert holder.stdout.readline() == "True\n"
+        assert holder.stdout.readline() == "held\n"
         assert is_locked(path)
-        with try_lock(path) as ours:
-            assert not ours
+        with pytest.raises(LedgerError, match="taken"), lock(path, "taken"):
+            pass
 
         def stop() -> None:
             raise Stopped
@@ -39,8 +39,8 @@ def test_a_lock_of_another_process_is_seen_and_ends_when_that_is_killed(tmp_path
             pass
         holder.kill()
     assert not is_locked(path)
-    with try_lock(path) as ours:
-        assert ours
+    with lock(path, "taken"):
+        assert is_locked(path)
 
 
 def test_a_lock_that_is_not_there_is_free_and_is_not_made_by_asking(tmp_path: Path) -> None:
@@ -53,6 +53,5 @@ def test_where_there_are_no_locks_everybody_gets_in(tmp_path: Path, monkeypatch:
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr(locks.fcntl, "flock", lacking)
-    with lock(tmp_path / ".lock", "taken"), try_lock(tmp_path / ".lock") as ours:
-        assert ours
+    with lock(tmp_path / ".lock", "taken"), lock(tmp_path / ".lock", "taken"):
         assert not is_locked(tmp_path / ".lock")

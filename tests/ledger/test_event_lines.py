@@ -53,15 +53,6 @@ def test_a_cut_off_last_line_costs_that_line_only(tmp_path: Path, cut: int) -> N
     assert names(all_events(file))[:2] == [("step", 1), ("step", 2)]
 
 
-@pytest.mark.parametrize("garbage", [b"\xff\xfe\n", b"[1, 2]\n", b"\n", b"null\n", b"{}x\n"])
-def test_lines_that_are_no_events_are_passed_over(tmp_path: Path, garbage: bytes) -> None:
-    file = tmp_path / "events.jsonl"
-    write(file, ("step", 1))
-    file.write_bytes(file.read_bytes() + garbage)
-    write(file, ("step", 2))
-    assert names(all_events(file)) == [("step", 1), ("step", 2)]
-
-
 def test_what_was_lost_and_done_again_is_counted_once(tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     write(file, ("resumed", 0), ("step", 0), ("step", 1), ("warning", 1), ("step", 2), ("step", 3), ("failed", 0))
@@ -153,17 +144,3 @@ def test_samples_of_the_device_come_from_another_thread_and_end_with_the_run(tmp
     units = [event["unit"] for event in found]
     assert units == sorted(units), "a sample belongs to the unit that was written last"
     assert any(event["event"] == SAMPLE for event in found)
-
-
-def test_samples_of_what_was_lost_are_lost_with_it(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    for attempt, units in enumerate(([1, 2, 3, 4], [3, 4, 5])):
-        log = EventLog(path)
-        log.write("resumed", units[0] if attempt else 0, step=0)
-        for unit in units:
-            log.write("step", unit, step=unit, loss=0.1, seconds=0.1, attempt=attempt)
-            log.write_sample(busy=0.5, attempt=attempt)
-        log.write_sample(busy=0.9, attempt=attempt)
-        log.close()
-    counted = [(e["unit"], e["attempt"]) for e in counted_events(path) if e["event"] == SAMPLE]
-    assert counted == [(1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (5, 1)]

@@ -12,8 +12,8 @@ from tests.report.made_ledger import STUDY, ArmSpec, MadeLedger, make_study, usu
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import finite, write_sealed
-from fairtune.core.locks import try_lock
 from fairtune.ledger.events import EventLog
+from fairtune.ledger.folders import lock
 from fairtune.ledger.worker_signs import WorkerSign, write_sign
 from fairtune.monitor.judgement import Judge
 from fairtune.monitor.remaining_time import with_left
@@ -54,8 +54,7 @@ def test_a_run_under_way_shows_how_far_it_is(begun: MadeLedger) -> None:
     logs = begun.runs / STUDY / "logs"
     logs.mkdir()
     write_sign(logs, WorkerSign("cpu", "cpu", "a processor", "baseline/seed-1", "evaluate", 5, 9, load=0.5))
-    with try_lock(folder.lock) as ours:
-        assert ours
+    with lock(folder.lock, "taken"):
         found = view(begun.runs)
     assert found.state == "running"
     assert found.counts == {"finished": 2, "running": 1, "waiting": 1}

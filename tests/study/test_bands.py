@@ -13,13 +13,9 @@ from fairtune.settings.bands import find_band, known_seed_sd
         ("google-bert/bert-base-uncased", "sst2", "accuracy", 0.927, 0.932),
         ("bert-base-uncased", "mnli", "accuracy", 0.845, 0.847),
         ("google-bert/bert-base-uncased@main", "mnli/matched", "accuracy", 0.845, 0.847),
-        ("bert-base-cased", "cola", "mcc", 0.565, 0.59),
         ("minilm", "sst2", "accuracy", 0.915, 0.915),
         ("nreimers/MiniLM-L6-H384-uncased", "mrpc", "f1", 0.889, 0.889),
-        ("distilbert-base-uncased", "cola", "mcc", 0.513, 0.513),
-        ("google/bert_uncased_L-2_H-128_A-2", "sst2", "accuracy", 0.832, 0.832),
         ("prajjwal1/bert-mini", "cola", "mcc", 0.0, 0.0),
-        ("bert-base-multilingual-cased", "xnli/en", "accuracy", 0.821, 0.821),
     ],
 )
 def test_bands_are_found_by_every_name(model: str, task: str, metric: str, low: float, high: float) -> None:
@@ -36,7 +32,6 @@ def test_bands_are_found_by_every_name(model: str, task: str, metric: str, low: 
         ("minilm", "titles", "accuracy"),
         ("minilm", "sst2", "mcc"),
         ("somebody/bert-base-uncased", "sst2", "accuracy"),
-        ("gpt-mini", "sst2", "accuracy"),
     ],
 )
 def test_what_is_not_published_is_not_made_up(model: str, task: str, metric: str) -> None:

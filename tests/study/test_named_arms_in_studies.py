@@ -11,7 +11,6 @@ from fairtune.methods.arms import named_arms
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import parse_method_use
 from fairtune.settings.learners import LEARNERS
-from fairtune.study.controls import arm_settings, find_controls
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.schema import Study, study_json_schema
@@ -67,10 +66,6 @@ def test_a_preset_is_a_named_arm_under_another_name() -> None:
     assert found.methods("plain") == ()
 
 
-def test_a_preset_wins_over_the_name() -> None:
-    assert study({"baseline": {}, "oelm-freeze": {"preset": "freeze-pretrained"}}).methods("oelm-freeze") == uses(KEEP)
-
-
 @pytest.mark.parametrize("methods", [[], [KEEP]])
 def test_explicit_methods_win_over_the_name(methods: list[Any]) -> None:
     found = study({"baseline": {"methods": methods}, "oelm-freeze": {"methods": methods}})
@@ -87,19 +82,11 @@ def test_a_list_takes_named_arms_as_they_are() -> None:
     assert direct == found, "a study made without the reader knows named arms too"
 
 
-@pytest.mark.parametrize("name", ["baseline-fast", "fast", "x", "baselin", "pretrained", "all-trainable", "lr-1e-4"])
+@pytest.mark.parametrize("name", ["baseline-fast", "baselin", "pretrained"])
 def test_any_other_name_is_a_plain_arm_without_methods(name: str) -> None:
     found = study({"baseline": {}, name: {"lr": 1e-4}})
     assert found.methods(name) == ()
     assert found.settings(name).lr == 1e-4
-
-
-def test_settings_know_nothing_of_where_methods_came_from() -> None:
-    named = study({"baseline": {}, "a": {"preset": "oelm-freeze", "lr": 1e-4}})
-    written = study({"baseline": {}, "a": {"methods": [HEADWISE], "lr": 1e-4}})
-    assert "preset" not in named.settings("a").model_dump()
-    assert named.settings("a") == written.settings("a")
-    assert named == written
 
 
 def test_the_plan_is_the_same_whether_methods_are_named_or_written_out(tiny_model: Path, tiny_task: Any) -> None:
@@ -121,11 +108,6 @@ def test_the_plan_is_the_same_whether_methods_are_named_or_written_out(tiny_mode
     assert plan(["baseline", "baseline-trainable"]).hash != plan(["baseline"]).hash
 
 
-def test_the_audit_sees_resolved_arms() -> None:
-    found = study({"baseline": {}, "baseline-fast": {"lr": 1e-4}, "oelm-freeze": {"lr": 1e-4}})
-    assert find_controls(arm_settings(found), "baseline")["oelm-freeze"] == "baseline-fast"
-
-
 @pytest.mark.parametrize("arms", [["baseline", "oelm-freeze"], {"baseline": {}, "oelm-freeze": {"epochs": 1}}])
 def test_overrides_change_one_arm_and_keep_its_methods(arms: Any) -> None:
     found = study(arms, "arms.oelm-freeze.lr=1e-4")
@@ -135,12 +117,6 @@ def test_overrides_change_one_arm_and_keep_its_methods(arms: Any) -> None:
     assert study(arms, "arms.oelm-freeze.preset=oelm-random").methods("oelm-freeze") == named_arms()["oelm-random"].uses
     assert list(study(arms, "arms.oelm-global.lr=1").arms) == ["baseline", "oelm-freeze", "oelm-global"]
     assert list(study(arms, "arms.oelm-freeze=null").arms) == ["baseline"]
-
-
-def test_an_override_may_be_a_list_and_be_overridden() -> None:
-    found = study({"baseline": {}, "x": {}}, "arms=[baseline, oelm-freeze]", "arms.oelm-freeze.lr=1e-4")
-    assert list(found.arms) == ["baseline", "oelm-freeze"]
-    assert found.settings("oelm-freeze").lr == 1e-4
 
 
 def test_profiles_change_arms_of_either_form(write: Any) -> None:
@@ -166,12 +142,6 @@ def test_profiles_change_arms_of_either_form(write: Any) -> None:
     assert "Did you mean 'freeze-pretrained'?" in problem.message
 
 
-def test_the_source_is_not_changed() -> None:
-    source = {"study": "s", "task": "t", "model": "m", "arms": ["baseline", "oelm-freeze"]}
-    load_study(source, ["arms.oelm-freeze.lr=1"])
-    assert source["arms"] == ["baseline", "oelm-freeze"]
-
-
 @pytest.mark.parametrize(
     ("line", "path", "words"),
     [
@@ -181,10 +151,8 @@ def test_the_source_is_not_changed() -> None:
             ["unknown named arm 'oelm-freze'; allowed: baseline, ", "Did you mean 'oelm-freeze'?"],
         ),
         ("  x: {preset: 3}", "arms.x.preset", ["found 3", "allowed: baseline, ", "or null"]),
-        ("  x: {preset: [oelm-freeze]}", "arms.x.preset", ["found ['oelm-freeze']"]),
         ("  x: {perset: oelm-freeze}", "arms.x.perset", ["unknown key", "Did you mean 'preset'?"]),
         ("  x: {preset: oelm-freeze, methods: []}", "arms.x.preset", ["together with `methods`; keep one"]),
-        ("  oelm-freeze: {preset: oelm-freeze, methods: [orthogonal_qk]}", "arms.oelm-freeze.preset", ["keep one"]),
         ("  oelm-freeze: {methods: null}", "arms.oelm-freeze.methods", ["found None", "a list"]),
         ("  oelm-freeze: 3", "arms.oelm-freeze", ["found 3", "a mapping"]),
     ],
@@ -203,14 +171,8 @@ def test_a_wrong_preset_is_reported_with_its_line(write: Any, line: str, path: s
     ("name", "meant"),
     [
         ("oelm-freze", "oelm-freeze"),
-        ("oelm-frozen", "oelm-freeze"),
-        ("oelm_freeze", "oelm-freeze"),
         ("OELM-Freeze", "oelm-freeze"),
-        ("freeze-pretraned", "freeze-pretrained"),
-        ("freeze-pretrain", "freeze-pretrained"),
-        ("frozen-pretrained", "freeze-pretrained"),
         ("freeze-pretrained-with-a-much-higher-rate", "freeze-pretrained"),
-        ("oelm-random-orthogonal-hot", "oelm-random-orthogonal"),
         ("random-orthogonal", "oelm-random-orthogonal"),
     ],
 )
@@ -225,7 +187,7 @@ def test_a_near_miss_of_an_arm_with_methods_is_not_silently_a_baseline(write: An
     assert load_study(file, [f"arms.{name}.preset={meant}"]).methods(name) == named_arms()[meant].uses
 
 
-@pytest.mark.parametrize("name", ["oelm", "oelm2", "oelm-my-own-idea", "Oelm"])
+@pytest.mark.parametrize("name", ["oelm2", "Oelm"])
 def test_a_name_that_begins_like_oelm_promises_methods(name: str) -> None:
     source = {"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}, name: {"lr": 1e-4}}}
     (_, message) = problems(source)[f"arms.{name}"]
@@ -235,7 +197,7 @@ def test_a_name_that_begins_like_oelm_promises_methods(name: str) -> None:
     assert load_study(source, [f"arms.{name}.methods=[]"]).methods(name) == ()
 
 
-@pytest.mark.parametrize("name", ["orthogonal_qk", "orthogonal-qk", "orthogonal_qk-hot"])
+@pytest.mark.parametrize("name", ["orthogonal-qk", "orthogonal_qk-hot"])
 def test_an_arm_called_like_a_method_must_list_it(name: str) -> None:
     source = {"study": "s", "task": "t", "model": "m", "arms": {"baseline": {}, name: {}}}
     assert "Write `methods: [orthogonal_qk]`, or `methods: []`" in problems(source)[f"arms.{name}"][1]
@@ -246,9 +208,7 @@ def test_an_arm_called_like_a_method_must_list_it(name: str) -> None:
     [
         (["baseline", "oelm-freze"], "arms[1]", 6, "unknown named arm 'oelm-freze'; allowed: baseline, "),
         (["baseline", "oelm-freze"], "arms[1]", 6, "Did you mean 'oelm-freeze'?"),
-        (["baseline", "baseline-fast"], "arms[1]", 6, "unknown named arm 'baseline-fast'"),
         (["baseline", "3"], "arms[1]", 6, "found 3; allowed: baseline, "),
-        (["baseline", "null"], "arms[1]", 6, "found None"),
         (["baseline", "oelm-freeze: {lr: 1e-4}"], "arms[1]", 6, "written `NAME: {lr: 1e-4}`, in a mapping"),
         (["baseline", "baseline"], "arms", 4, "a mapping, or a list of different entries (each baseline, "),
     ],
@@ -265,40 +225,6 @@ def test_a_list_that_holds_anything_else_is_refused(
     assert words in found[path][1]
     assert problems(file, "arms.baseline.lr=1") == found, "a change to a bad list does not hide what is wrong with it"
     assert problems(file, profile="p") == found
-
-
-def test_an_empty_list_is_no_list_of_arms() -> None:
-    source = {"study": "s", "task": "t", "model": "m", "arms": []}
-    assert "is empty" in problems(source)["arms"][1]
-
-
-def test_what_a_list_is_compared_to_must_be_in_it() -> None:
-    source = {"study": "s", "task": "t", "model": "m", "arms": ["oelm-freeze", "oelm-random"]}
-    assert "no arm is called 'baseline'; arms: oelm-freeze, oelm-random" in problems(source)["compare.to"][1]
-    assert load_study(source, ["compare.to=oelm-freeze"]).compare.to == "oelm-freeze"
-
-
-def test_all_problems_of_arms_are_reported_at_once(write: Any) -> None:
-    file = write(
-        BASE
-        + "  oelm-freze: {lr: 1e-4}\n"
-        + "  a: {preset: nothing, lr: x}\n"
-        + "  b: {preset: oelm-freeze, methods: [orthogonal_kq]}\n"
-        + "seeds: 0\n"
-    )
-    assert {path: where.rpartition(":")[2] for path, (where, _) in problems(file).items()} == {
-        "arms.oelm-freze": "6",
-        "arms.a.preset": "7",
-        "arms.a.lr": "7",
-        "arms.b.preset": "8",
-        "arms.b.methods[0]": "8",
-        "seeds": "9",
-    }
-
-
-def test_an_override_that_makes_a_silent_baseline_is_reported_with_the_option() -> None:
-    source = {"study": "s", "task": "t", "model": "m", "arms": ["baseline"]}
-    assert problems(source, "arms.oelm-freze.lr=1")["arms.oelm-freze"][0] == "--set arms.oelm-freze.lr=1"
 
 
 def test_the_json_schema_lists_every_named_arm() -> None:

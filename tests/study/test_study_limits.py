@@ -16,13 +16,11 @@ from fairtune.settings.sections import Train
 from fairtune.settings.values import (
     LARGEST_SEED,
     MOST_ARMS,
-    MOST_CLASSES,
     MOST_RUNS,
 )
 from fairtune.study.plan import make_plan
 from fairtune.study.problems import MOST_SHOWN, StudyError
 from fairtune.study.study_file import check_file, load_study
-from fairtune.tasks import splits
 
 BASE: dict[str, Any] = {"study": "s", "task": "movie-reviews", "model": "minilm", "arms": {"baseline": None}}
 TEXT: dict[str, Any] = {"task": "tinystories", "tokenizer": {"train": 8000}}
@@ -47,14 +45,10 @@ def refusal(change: dict[str, Any], overrides: tuple[str, ...] = ()) -> str:
         ("batch_size", 10**400, " 1,000,000,000"),
         ("epochs", 1e9, " 100,000"),
         ("steps", 10**12, " 1,000,000,000"),
-        ("examples", 10**12, " 1,000,000,000"),
-        ("eval_examples", 10**12, " 1,000,000,000"),
         ("eval_examples", "30", "a whole number"),
         ("tokens", 10**20, " 1,000,000,000,000,000"),
         ("tokens", "9999999999B", "of at most 1000000B"),
         ("max_length", 10**9, " 1,000,000"),
-        ("evaluate", 10**12, " 1,000,000,000"),
-        ("patience", 10**12, " 1,000,000,000"),
     ],
 )
 @pytest.mark.parametrize("place", ["train", "arm"])
@@ -98,8 +92,6 @@ def test_the_largest_seed_is_taken_by_everything_that_gets_it() -> None:
     [
         ({"study": "a" * 101}, "study: found 'a.* 101 characters; allowed: at most 100"),
         ({"study": ".."}, "study: found '..'; allowed: a name of letters"),
-        ({"study": "."}, "letters"),
-        ({"study": "a/b"}, "letters"),
         ({"study": "a\n"}, "letters"),
         ({"arms": {"baseline": {}, "b" * 101: {}}}, "at most 100"),
         ({"arms": {"baseline": {}, "Report": {}}}, "not logs, plans, report"),
@@ -111,7 +103,6 @@ def test_the_largest_seed_is_taken_by_everything_that_gets_it() -> None:
         ({"task": {"train": "a.csv", "label": "x" * 1001}}, "at most 1,000"),
         ({"task": {"train": "\ud800.csv"}}, "found '\\ud800.csv'; allowed: a file or a folder"),
         ({"model": "é" * 200}, "400 bytes; a path has at most 4,096 bytes"),
-        ({"task": "x" * 1001}, "at most 1,000"),
     ],
 )
 def test_names_fit_a_file_system_and_a_terminal(change: dict[str, Any], words: str) -> None:
@@ -121,12 +112,6 @@ def test_names_fit_a_file_system_and_a_terminal(change: dict[str, Any], words: s
     assert message.isprintable()
 
 
-def test_the_longest_names_have_their_folders(tmp_path: Path) -> None:
-    study = load_study({**BASE, "study": "s" * 100, "arms": {"baseline": {}, "a" * 100: {}}})
-    (tmp_path / study.study / list(study.arms)[1]).mkdir(parents=True)
-    (tmp_path / f".{study.study}.0123456789abcdef.writing").touch()
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -134,42 +119,29 @@ def test_the_longest_names_have_their_folders(tmp_path: Path) -> None:
         (method("orthogonal_qk", layers=[10**12]), "below 1,000"),
         (method("orthogonal_qk", layers=list(range(999)) * 2), "at most 1,000"),
         (method("orthogonal_qk", seed=2**64), " 4,294,967,295"),
-        (method("orthogonal_qk", init="normal", std=1e300), " 1,000,000"),
         (method("bpsom", grid=10**9), "from 1 to 1,000"),
         (method("bpsom", grid=[1, 10**9]), "from 1 to 1,000"),
         (method("bpsom", hidden=10**12), " 10,000"),
         (method("bpsom", grid=1000, hidden=10_000), "a map of 10,000,000,000 weights; allowed: at most 100,000,000"),
         (method("bpsom", radius=[10**9, 0]), "from 0 to 1,000"),
-        (method("bpsom", relabel=10**12), " 1,000,000,000"),
-        (method("pgd", steps=10**9), "from 1 to 1,000"),
-        (method("freelb", steps=10**9), "from 1 to 1,000"),
         (method("fgm", epsilon=1e300), " 1,000,000"),
-        (method("rdrop", alpha=1e300), " 1,000,000"),
-        (method("focal", gamma=1e300), " 1,000,000"),
         (method("focal", alpha=[1e300, 1]), "numbers from 1e-9 to 1e9"),
         (method("weighted_ce", weights=[1.0] * 5000), "at most 1,000 of them"),
-        (method("weighted_ce", weights=[math.inf, 1]), "from 1e-9 to 1e9"),
-        (method("weighted_ce", weights=[10**299, 1]), "from 1e-9 to 1e9"),
         (method("weighted_ce", weights={"a": math.nan}), "from 1e-9 to 1e9"),
-        (method("weighted_ce", weights=[-1, 1]), "from 1e-9 to 1e9"),
         (method("layerwise_lr", head_multiplier=1e300), " 1,000,000"),
         (method("layerwise_lr", groups=[{"match": "a{99999999999}", "scale": 1}]), "not a regular expression"),
-        (method("layerwise_lr", groups=[{"match": "(" * 500, "scale": 1}]), "not a regular expression"),
         (method("layerwise_lr", groups=[{"match": "x" * 1001, "scale": 1}]), "at most 1,000"),
         (method("augment", function="a" * 1001 + ":b"), "at most 1,000"),
         ({"arms": {"baseline": {"methods": ["ema"] * 33}}}, "33 entries; allowed: at most 32"),
         ({"arms": {"baseline": {}, **{f"a{i}": {} for i in range(MOST_ARMS)}}}, "1,001 entries; allowed: at most 1,000"),
         ({"compare": {"margin": "1e400%"}}, "a share such as 1.5%"),
-        ({"compare": {"margin": "inf%"}}, "a share such as 1.5%"),
         ({"compare": {"margin": math.nan}}, "a number above 0"),
         ({"compare": {"to": "b" * 101}}, "at most 100"),
         ({"execution": {"checkpoint_every": "²s"}}, "a time such as 90s"),
-        ({"execution": {"checkpoint_every": 10**12}}, " 1,000,000,000"),
         ({"execution": {"devices": "cuda:99999999999"}}, "a device"),
         ({"task": {"train": "a.csv", "labels": list(map(str, range(1001)))}}, "1,001 entries; allowed: at most 1,000"),
         ({"profiles": {str(i): {} for i in range(51)}}, "51 entries; allowed: at most 50"),
         ({**TEXT, "model": {"preset": "gpt-mini", "vocab_size": 10**9}}, " 1,000,000"),
-        ({**TEXT, "model": {"preset": "gpt-mini", "context": 10**9}}, " 131,072"),
         ({**TEXT, "model": "gpt-mini(vocab_size=1000000000)"}, "vocab_size is 1000000000"),
         ({**TEXT, "model": f"gpt-mini(context={'9' * 100})"}, "131072"),
         ({**TEXT, "model": "gpt-mini(width=1000000000)"}, "has no setting 'width'"),
@@ -259,7 +231,3 @@ def test_a_home_that_nobody_has_is_a_folder_that_is_missing() -> None:
     study = load_study({**BASE, "task": {"train": "~no-such-user/a.csv"}, "model": "~no-such-user/model"})
     with pytest.raises(FairtuneError, match="no-such-user"):
         make_plan(study)
-
-
-def test_a_task_and_a_study_agree_on_how_many_classes_there_may_be() -> None:
-    assert splits.MOST_CLASSES == MOST_CLASSES

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from fairtune.core.errors import FairtuneError
-from fairtune.methods.registry import parse_method_use
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import check_file, load_study
 from tests.warm import light_run
@@ -38,49 +36,12 @@ def problems(file: Path, **options: Any) -> dict[str, tuple[str, str]]:
     return found
 
 
-def test_the_design_example_reads(write: Any) -> None:
-    study = load_study(
-        write(
-            """
-study: sst2-oelm
-task: sst2
-model: google-bert/bert-base-uncased
-train: {epochs: 3, batch_size: 32, warmup: 0.1, max_length: 128}
-seeds: 5
-arms:
-  baseline:          {lr: 2.0e-5}
-  baseline-fast:     {lr: 1e-4}
-  oelm-freeze:       {lr: 1e-4, methods: [{orthogonal_qk: {init: headwise}}]}
-compare: {to: baseline, margin: 1.5%}
-profiles:
-  laptop: {model: minilm, train: {epochs: 2, examples: 2000}, seeds: 3}
-"""
-        )
-    )
-    assert study.seeds == (0, 1, 2, 3, 4)
-    assert study.settings("baseline").lr == 2e-5
-    assert study.settings("oelm-freeze").lr == 1e-4
-    assert study.methods("oelm-freeze") == (parse_method_use({"orthogonal_qk": {"init": "headwise"}}),)
-    assert study.compare.margin == "1.5%"
-
-
-def test_numbers_with_exponents_are_numbers_in_file_and_overrides(write: Any) -> None:
-    file = write(BASE + "train: {lr: 1e-4}\n")
-    assert load_study(file).train.lr == 1e-4
-    assert load_study(file, ["train.lr=2e-5"]).train.lr == 2e-5
-
-
-def test_words_that_yaml_1_1_takes_for_booleans_stay_text(write: Any) -> None:
-    study = load_study(write("study: no\ntask: on\nmodel: never\narms: {yes: , off: }\ncompare: {to: yes}\n"))
-    assert (study.study, study.task, study.model, list(study.arms)) == ("no", "on", "never", ["yes", "off"])
-
-
 @pytest.mark.parametrize(("given", "seeds"), [("5", (0, 1, 2, 3, 4)), ("[7, 3]", (7, 3)), ("1", (0,)), ("[0]", (0,))])
 def test_seeds_are_a_count_or_a_list(write: Any, given: str, seeds: tuple[int, ...]) -> None:
     assert load_study(write(BASE + f"seeds: {given}\n")).seeds == seeds
 
 
-@pytest.mark.parametrize("given", ["-3", "0", "[]", "[1, 1]", "[-1]", "1.5", "true", "[true]", "'5'", "null", "{a: 1}"])
+@pytest.mark.parametrize("given", ["-3", "[]", "[1, 1]", "true", "'5'", "{a: 1}"])
 def test_bad_seeds_are_refused(write: Any, given: str) -> None:
     where, message = problems(write(BASE + f"seeds: {given}\n"))["seeds"]
     assert where.endswith("study.yaml:6")
@@ -94,17 +55,11 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
         ("trian: {lr: 1}", "trian", ["unknown key", "Did you mean 'train'?", "study, task, model"]),
         ("train: {lrr: 1}", "train.lrr", ["unknown key", "Did you mean 'lr'?"]),
         ("train: {lr: fast}", "train.lr", ["found 'fast'", "a number above 0", "Learning rate"]),
-        ("train: {lr: 0}", "train.lr", ["found 0", "above 0"]),
         ("train: {lr: true}", "train.lr", ["found True", "a number"]),
-        ("train: {lr: '1e-4'}", "train.lr", ["found '1e-4'", "a number"]),
         ("train: {lr: .inf}", "train.lr", ["found inf"]),
-        ("train: {lr: .nan}", "train.lr", ["found nan"]),
         ("train: {batch_size: 0}", "train.batch_size", ["found 0", "a whole number from 1 to 1,000,000,000"]),
-        ("train: {batch_size: 2.5}", "train.batch_size", ["found 2.5", "a whole number"]),
-        ("train: {epochs: -1}", "train.epochs", ["found -1", "above 0"]),
         ("train: {schedule: lineer}", "train.schedule", ["linear, cosine or constant", "Did you mean 'linear'?"]),
         ("train: {betas: [0.9]}", "train.betas[1]", ["missing"]),
-        ("train: {betas: [0.9, 2]}", "train.betas[1]", ["found 2", "below 1"]),
         ("train: {warmup: 3.5}", "train.warmup", ["found 3.5", "number of steps"]),
         (
             "train: {evaluate: never}",
@@ -113,33 +68,21 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
         ),
         ("train: {evaluate: 0}", "train.evaluate", ["found 0", "a whole number from 1 to 1,000,000,000, or `epoch`"]),
         ("train: 3", "train", ["found 3", "a mapping"]),
-        ("train: null", "train", ["found None", "a mapping"]),
         ("order: rand", "order", ["crossover, sequential or random", "Did you mean 'random'?"]),
         ("compare: {to: baselin}", "compare.to", ["no arm is called 'baselin'", "Did you mean 'baseline'?"]),
         ("compare: {to: [baseline]}", "compare.to", ["found ['baseline']", "an arm of the study"]),
         ("compare: {margin: -1}", "compare.margin", ["found -1", "a share such as 1.5%"]),
-        ("compare: {margin: 0%}", "compare.margin", ["found '0%'"]),
-        ("compare: {confidence: 95}", "compare.confidence", ["found 95", "below 1"]),
         ("execution: {devices: gpu}", "execution.devices[0]", ["found 'gpu'", "cuda:1"]),
-        ("execution: {devices: []}", "execution.devices", ["is empty"]),
         ("execution: {checkpoint_every: 5days}", "execution.checkpoint_every", ["found '5days'", "90s, 5min or 1h"]),
         ("track: [tensorbord]", "track.tensorbord", ["unknown key", "Did you mean 'tensorboard'?"]),
         ("track: {wandb: {ofline: true}}", "track.wandb.ofline", ["unknown key", "Did you mean 'offline'?"]),
         ("track: [mlflow, mlflow]", "track", ["found ['mlflow', 'mlflow']", "a list of trackers"]),
-        ("track: 3", "track", ["found 3", "a list of trackers"]),
-        ("profiles: {p: 3}", "profiles.p", ["found 3", "a mapping"]),
         ("  x: {lr: abc}", "arms.x.lr", ["found 'abc'", "a number"]),
         ("  x: {lrr: 1}", "arms.x.lrr", ["unknown key", "Did you mean 'lr'?"]),
-        ("  x: {warmup: 3.5}", "arms.x.warmup", ["found 3.5"]),
-        ("  x: {evaluate: 0}", "arms.x.evaluate", ["found 0"]),
-        ("  x: {batch_size: 0}", "arms.x.batch_size", ["found 0", "from 1 to"]),
         ("  x: [lr]", "arms.x", ["found ['lr']", "a mapping"]),
         ("  bad name: {}", "arms.bad name", ["found 'bad name'", "letters, digits"]),
         ("  report: {}", "arms.report", ["found 'report'", "not logs, plans, report"]),
-        ("  ../up: {}", "arms.../up", ["letters, digits"]),
         ("  x: {methods: [orthogonal_kq]}", "arms.x.methods[0]", ["unknown method", "Did you mean 'orthogonal_qk'?"]),
-        ("  x: {methods: orthogonal_qk}", "arms.x.methods", ["found 'orthogonal_qk'", "a list"]),
-        ("  x: {methods: [5]}", "arms.x.methods[0]", ["found 5", "orthogonal_qk"]),
         ("  x: {methods: [{a: 1, b: 2}]}", "arms.x.methods[0]", ["found {'a': 1, 'b': 2}"]),
         (
             "  x: {methods: [{orthogonal_qk: {init: head}}]}",
@@ -256,9 +199,7 @@ def test_two_arms_of_one_name_are_refused_with_both_lines(write: Any) -> None:
     ("text", "words"),
     [
         ("", "found nothing; a study file is a mapping"),
-        ("# only a comment\n", "found nothing"),
         ("- a\n- b\n", "found ['a', 'b']"),
-        ("hello\n", "found 'hello'"),
         (b"study: caf\xe9\n", "not UTF-8 text (byte 10); save the study file as UTF-8"),
         ("a: &a [*a]\n", "contains itself"),
         ("study: !!python/object/apply:os.system [echo hi]\n", "not allowed"),
@@ -281,10 +222,6 @@ def test_a_missing_file_names_the_nearest(tmp_path: Path, write: Any) -> None:
         load_study(tmp_path / "nowhere" / "study.yaml")
     with pytest.raises(FairtuneError, match="cannot be read"):
         load_study(tmp_path)
-
-
-def test_a_utf8_byte_order_mark_does_no_harm(write: Any) -> None:
-    assert load_study(write(b"\xef\xbb\xbf" + BASE.encode())).study == "s"
 
 
 def test_a_profile_is_merged_into_the_study(write: Any) -> None:
@@ -359,7 +296,6 @@ def test_overrides_set_nested_values_lists_and_new_places(write: Any) -> None:
         ("arms.x.methods.0.focal.gamma=3", [("focal", 3), ("ema", 0.9)]),
         ("arms.x.methods[0].focal.gamma=3", [("focal", 3), ("ema", 0.9)]),
         ("arms.x.methods.1.ema.decay=0.5", [("focal", 2), ("ema", 0.5)]),
-        ("arms.x.methods.1=fgm", [("focal", 2), ("fgm", 1)]),
     ],
 )
 def test_overrides_change_an_entry_of_a_list_by_its_number(write: Any, override: str, methods: list[Any]) -> None:
@@ -371,8 +307,6 @@ def test_overrides_change_an_entry_of_a_list_by_its_number(write: Any, override:
     ("override", "words"),
     [
         ("seeds", "has the form KEY=VALUE"),
-        ("=3", "has the form KEY=VALUE"),
-        ("train..lr=3", "has the form KEY=VALUE"),
         ("study.name=x", "study is 's', which has no fields to set"),
         ("train.lr.x=3", "found {'x': 3}"),
         ("seeds=[1,", "not valid YAML"),
@@ -380,7 +314,6 @@ def test_overrides_change_an_entry_of_a_list_by_its_number(write: Any, override:
         ("trian.lr=1", "Did you mean 'train'"),
         ("lr=1e-4", "Did you mean 'train.lr'?"),
         ("train.learning_rate=1e-4", "Did you mean 'train.lr'?"),
-        ("learning_rate=1e-4", "Did you mean 'train.lr'?"),
         ("arms.listed.methods.2=fgm", "arms.listed.methods is a list of 2"),
         ("arms.listed.methods.focal.gamma=3", "found 'focal'"),
         ("arms.x.methods=[orthogonal_kq]", "Did you mean 'orthogonal_qk'"),
@@ -410,18 +343,6 @@ def test_an_arms_own_settings_replace_the_studys(write: Any) -> None:
     assert study.settings("empty").lr == 3e-5, "null where null means nothing keeps the study's value"
 
 
-def test_anchors_may_share_settings_between_arms(write: Any) -> None:
-    study = load_study(
-        write(BASE + "  b: &b {lr: 1e-4, epochs: 1}\n  c: &c {<<: *b, lr: 2e-5}\n  d: *c\n  e: {<<: *c, epochs: 4}\n")
-    )
-    assert [(study.settings(a).lr, study.settings(a).epochs) for a in "bcde"] == [
-        (1e-4, 1),
-        (2e-5, 1),
-        (2e-5, 1),
-        (2e-5, 4),
-    ]
-
-
 def test_relative_files_start_at_the_study_file(tmp_path: Path, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -447,12 +368,6 @@ def test_a_mapping_is_a_study_too_and_is_not_changed() -> None:
     assert list(source["arms"]) == ["baseline"]
     with pytest.raises(StudyError, match=r"^study: seeds: found 0"):
         load_study({**source, "seeds": 0})
-
-
-def test_a_study_cannot_be_changed_after_reading(write: Any) -> None:
-    study = load_study(write(BASE))
-    with pytest.raises(ValidationError, match="frozen"):
-        study.train.lr = 1.0
 
 
 @pytest.mark.parametrize(

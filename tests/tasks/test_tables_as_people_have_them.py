@@ -113,12 +113,8 @@ def test_a_separator_in_a_text_without_quotes_is_named_with_its_row(tmp_path: Pa
     file = write(tmp_path, b"text;label\nfine;a\nwell; then;b\n")
     with pytest.raises(DataError, match=r"row 2 \(line 3\) has 3 fields, the header has 2; quote texts"):
         as_task(file)
-    with pytest.raises(
-        DataError, match=r"no column 'text', 'label'; columns: text;label\. The columns may be separated by semicolons"
-    ):
+    with pytest.raises(DataError, match=r"no column 'text', 'label'; columns: text;label\. That is one column"):
         read_labelled(file, ["text"], "label")
-    with pytest.raises(DataError, match=r"The first line is one that only spreadsheets know; remove it"):
-        as_task(write(tmp_path, b"sep=;\ntext;label\nfine;a\n", "e.csv"))
 
 
 @pytest.mark.parametrize("word", ["", "  ", "NaN", "NA", "N/A", "null", "None", "nan", "NULL", "<NA>"])

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from fairtune.classifier.errors import InputError
 from fairtune.classifier.inputs import is_missing
 from fairtune.core.errors import nearest, one_of, shown
+from fairtune.settings.values import MOST_CLASSES
 from fairtune.tasks.reading.labels import whole_number
-from fairtune.tasks.splits import MOST_CLASSES
 from fairtune.tasks.task import Labels
 
 Values = list[str] | list[int] | list[bool]

@@ -11,19 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-POLL_SECONDS = 0.05
-MOMENT = 0.1
-"""Seconds for which `is_locked` may seem to hold a lock that it only asks about; that is no reason to turn anyone away."""
-
-
-@contextmanager
-def try_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock for a while, if no one else does; what is yielded says whether we have it."""
-    with path.open("a") as handle:
-        until = time.monotonic() + MOMENT
-        while not (ours := _take(handle.fileno())) and time.monotonic() < until:
-            time.sleep(0.01)
-        yield ours
+POLL_SECONDS = 0.01
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from fairtune.core.errors import LedgerError, nearest, one_of
 from fairtune.core.files import read_json, read_sealed, remove_leftovers, write_sealed
 from fairtune.core.leases import FOLDER as LEASE
 from fairtune.core.leases import is_leased
-from fairtune.core.locks import is_locked, try_lock
+from fairtune.core.locks import is_locked, wait_for_lock
 
 TRIALS = "tuning"
 """The folder of a study in which the study of its trials is."""
 SEED_FOLDER = re.compile(r"seed-(0|[1-9][0-9]*)")
+MOMENT = 0.1
+"""Seconds for which `is_locked` may seem to hold a lock that it only asks about; that is no reason to turn anyone away."""
 
 
 class _Inside:
@@ -167,16 +170,20 @@ def _changes(old: Any, new: Any, path: str = "") -> list[str]:
 @contextmanager
 def lock(path: Path, message: str) -> Iterator[None]:
     """Hold a lock that ends with the process, however it ends; the message is for who comes while another process has it."""
+    until = time.monotonic() + MOMENT
+
+    def refuse() -> None:
+        if time.monotonic() > until:
+            raise LedgerError(message)
+
     with ExitStack() as held:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            ours = held.enter_context(try_lock(path))
+            held.enter_context(wait_for_lock(path, refuse))
         except OSError as error:
             raise LedgerError(
                 f"{path}: the lock cannot be opened ({error.strerror}); fix that, or move it away."
             ) from None
-        if not ours:
-            raise LedgerError(message)
         yield
 
 

@@ -85,49 +85,40 @@ ClaimedArm = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, title="
 class Claim(Section):
     """One statement that a study answers: about quality, speed, the share of frozen parameters, or an order of arms."""
 
-    arm: ClaimedArm | None = Field(None, description="The arm that something is claimed of; a `rank` names its own.")
-    better_than: ClaimedArm | None = Field(None, description="Its quality is better than that of this arm.")
-    worse_than: ClaimedArm | None = Field(None, description="Its quality is worse than that of this arm.")
-    as_good_as: ClaimedArm | None = Field(
-        None, description="Its quality is not worse than that of this arm by `within`."
-    )
-    by: Amount | None = Field(
-        None,
-        description="How much better or worse: `0.5 points` of a metric in hundredths, or `0.5%` of the other arm's mean, as "
-        "margins are. Without it, only the direction is claimed.",
-    )
-    within: Amount | None = Field(
-        None, description="The loss up to which `as_good_as` holds; the study's margin if absent."
-    )
-    faster: Factor | None = Field(
-        None,
-        description="How many times as fast an optimizer step is, by `fairtune time`; 1x claims that it is no slower.",
-    )
-    than: ClaimedArm | None = Field(
-        None, description="The arm that it is faster than; the one that verdicts compare it with if absent."
-    )
-    steadier_than: ClaimedArm | None = Field(
-        None, description="The times of its steps vary less than those of this arm, by `fairtune time`."
-    )
-    frozen: ParameterShare | None = Field(None, description="The share of its parameters that is not trained.")
-    map_use: ParameterShare | None = Field(
-        None, description="The share of training examples that `bpsom` used its map's error for at the end of training."
-    )
-    pruned: ShareRange | None = Field(
-        None, description="The share of its hidden units that `bpsom` has removed at the end of training."
-    )
-    reliability: ShareRange | None = Field(
-        None, description="The mean reliability, over the training examples, of `bpsom`'s cells at the end of training."
-    )
-    rank: tuple[ClaimedArm, ...] | None = Field(
-        None, min_length=2, max_length=MOST_ARMS, description="Arms in the order of their quality, the best first."
-    )
-    metric: ClaimMetric | None = Field(None, description="The metric that is meant; the study's own if absent.")
-    reading: Literal["at least", "about"] = Field(
-        "at least",
-        description="How a figure is meant. at least: the whole interval has to reach it; about: a printed figure, which the "
-        "interval has to hold, and the direction has to be shown.",
-    )
+    arm: ClaimedArm | None = None
+    """The arm that something is claimed of; a `rank` names its own."""
+    better_than: ClaimedArm | None = None
+    """Its quality is better than that of this arm."""
+    worse_than: ClaimedArm | None = None
+    """Its quality is worse than that of this arm."""
+    as_good_as: ClaimedArm | None = None
+    """Its quality is not worse than that of this arm by `within`."""
+    by: Amount | None = None
+    """How much better or worse: `0.5 points` of a metric in hundredths, or `0.5%` of the other arm's mean, as margins are. Without
+    it, only the direction is claimed."""
+    within: Amount | None = None
+    """The loss up to which `as_good_as` holds; the study's margin if absent."""
+    faster: Factor | None = None
+    """How many times as fast an optimizer step is, by `fairtune time`; 1x claims that it is no slower."""
+    than: ClaimedArm | None = None
+    """The arm that it is faster than; the one that verdicts compare it with if absent."""
+    steadier_than: ClaimedArm | None = None
+    """The times of its steps vary less than those of this arm, by `fairtune time`."""
+    frozen: ParameterShare | None = None
+    """The share of its parameters that is not trained."""
+    map_use: ParameterShare | None = None
+    """The share of training examples that `bpsom` used its map's error for at the end of training."""
+    pruned: ShareRange | None = None
+    """The share of its hidden units that `bpsom` has removed at the end of training."""
+    reliability: ShareRange | None = None
+    """The mean reliability, over the training examples, of `bpsom`'s cells at the end of training."""
+    rank: tuple[ClaimedArm, ...] | None = Field(None, min_length=2, max_length=MOST_ARMS)
+    """Arms in the order of their quality, the best first."""
+    metric: ClaimMetric | None = None
+    """The metric that is meant; the study's own if absent."""
+    reading: Literal["at least", "about"] = "at least"
+    """How a figure is meant. at least: the whole interval has to reach it; about: a printed figure, which the interval has to hold,
+    and the direction has to be shown."""
 
     @model_validator(mode="after")
     def _one_statement(self) -> Self:

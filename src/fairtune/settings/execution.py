@@ -47,32 +47,31 @@ SlurmText = Annotated[str, form(r"[\x21-\x7e]{1,100}", "a text without spaces")]
 class Slurm(Section):
     """What each job of a study asks Slurm for; what is absent is left to the cluster."""
 
-    partition: SlurmText | None = Field(None, description="The partition, as `sinfo` lists them; several with commas.")
-    time: TimeLimit | None = Field(
-        None,
-        description="The most that a job may take at a time. It saves before that and goes on in a new place in the queue, to the "
-        "same bits.",
-    )
-    gres: SlurmText | None = Field(None, description="Generic resources of each job, such as gpu:1 or gpu:a100:2.")
-    cpus: Count | None = Field(None, description="Cores of each job (--cpus-per-task).")
-    memory: SlurmText | None = Field(None, description="Memory of each job (--mem), such as 16G.")
-    max_parallel: Count | None = Field(
-        None, description="Jobs of the study that may run at the same time; null is as many as fit."
-    )
-    extra: tuple[Option, ...] = Field(
-        (), description="Further options of sbatch, one per entry, such as --account=lab."
-    )
+    partition: SlurmText | None = None
+    """The partition, as `sinfo` lists them; several with commas."""
+    time: TimeLimit | None = None
+    """The most that a job may take at a time. It saves before that and goes on in a new place in the queue, to the same bits."""
+    gres: SlurmText | None = None
+    """Generic resources of each job, such as gpu:1 or gpu:a100:2."""
+    cpus: Count | None = None
+    """Cores of each job (--cpus-per-task)."""
+    memory: SlurmText | None = None
+    """Memory of each job (--mem), such as 16G."""
+    max_parallel: Count | None = None
+    """Jobs of the study that may run at the same time; null is as many as fit."""
+    extra: tuple[Option, ...] = ()
+    """Further options of sbatch, one per entry, such as --account=lab."""
 
 
 class Ray(Section):
     """What each run asks a Ray cluster for."""
 
-    address: Annotated[str, Field(min_length=1, title="an address")] | None = Field(
-        None,
-        description="The cluster: auto, or host:port; null starts one on this machine, or takes what RAY_ADDRESS names.",
-    )
-    cpus: Count = Field(1, description="Cores of each run.")
-    gpus: Whole | None = Field(None, ge=0, description="GPUs of each run; null is one on a cluster that has GPUs.")
+    address: Annotated[str, Field(min_length=1, title="an address")] | None = None
+    """The cluster: auto, or host:port; null starts one on this machine, or takes what RAY_ADDRESS names."""
+    cpus: Count = 1
+    """Cores of each run."""
+    gpus: Whole | None = Field(None, ge=0)
+    """GPUs of each run; null is one on a cluster that has GPUs."""
 
 
 def _section(value: Any) -> Any:
@@ -82,29 +81,21 @@ def _section(value: Any) -> Any:
 class Execution(Section):
     """Where and how runs happen; nothing here changes what is trained, so nothing here is part of a run's signature."""
 
-    on: Literal["local", "slurm", "ray"] = Field(
-        "local",
-        description="Who performs the runs: worker processes on this machine, a Slurm or a Ray cluster; `--on` says it too.",
-    )
-    devices: Devices = Field(
-        ("auto",),
-        description="Where runs happen; auto takes every GPU that CUDA_VISIBLE_DEVICES leaves, else the CPU.",
-    )
-    workers: Workers = Field(
-        "auto",
-        description="Runs side by side on each device. auto is one per GPU; on a CPU one per core, or per `threads` cores, and "
-        "fewer where memory is short. Results do not depend on it.",
-    )
-    threads: Threads = Field(
-        1,
-        description="Threads of each worker on a CPU. More than 1 is for models so large that memory has no room for a run per "
-        "core; it can change the last bits of a result.",
-    )
-    checkpoint_every: Interval = Field("5min", description="Save the state of a run after this time, or so many steps.")
-    save_model: bool = Field(True, description="Keep each run's best model as a transformers folder.")
-    slurm: Annotated[Slurm, BeforeValidator(_section, Slurm | None)] = Field(
-        Slurm(), description="What each job asks Slurm for, with `on: slurm`."
-    )
-    ray: Annotated[Ray, BeforeValidator(_section, Ray | None)] = Field(
-        Ray(), description="What each run asks Ray for, with `on: ray`."
-    )
+    on: Literal["local", "slurm", "ray"] = "local"
+    """Who performs the runs: worker processes on this machine, a Slurm or a Ray cluster; `--on` says it too."""
+    devices: Devices = ("auto",)
+    """Where runs happen; auto takes every GPU that CUDA_VISIBLE_DEVICES leaves, else the CPU."""
+    workers: Workers = "auto"
+    """Runs side by side on each device. auto is one per GPU; on a CPU one per core, or per `threads` cores, and fewer where memory
+    is short. Results do not depend on it."""
+    threads: Threads = 1
+    """Threads of each worker on a CPU. More than 1 is for models so large that memory has no room for a run per core; it can change
+    the last bits of a result."""
+    checkpoint_every: Interval = "5min"
+    """Save the state of a run after this time, or so many steps."""
+    save_model: bool = True
+    """Keep each run's best model as a transformers folder."""
+    slurm: Annotated[Slurm, BeforeValidator(_section, Slurm | None)] = Slurm()
+    """What each job asks Slurm for, with `on: slurm`."""
+    ray: Annotated[Ray, BeforeValidator(_section, Ray | None)] = Ray()
+    """What each run asks Ray for, with `on: ray`."""

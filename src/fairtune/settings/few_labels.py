@@ -14,12 +14,11 @@ from fairtune.settings.values import MOST_STEPS, Count, Section, Whole
 class FewLabels(Section):
     """A sample with equally many examples of each class."""
 
-    per_class: Count = Field(description="Examples of each class.")
-    resample: Literal["seed"] | None = Field(
-        None,
-        description="seed: each seed draws its own sample, which all arms of that seed share, so that intervals and verdicts count "
-        "the luck of the sample; null: all seeds train on the same one, and they do not.",
-    )
+    per_class: Count
+    """Examples of each class."""
+    resample: Literal["seed"] | None = None
+    """seed: each seed draws its own sample, which all arms of that seed share, so that intervals and verdicts count the luck of the
+    sample; null: all seeds train on the same one, and they do not."""
 
 
 Examples = Annotated[Whole, Field(ge=2, le=MOST_STEPS)] | FewLabels

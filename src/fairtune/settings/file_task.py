@@ -43,46 +43,43 @@ Labels = Annotated[
 class Holdout(Section):
     """Shares of the training file held out, by a hash of each text, for splits that have no file of their own."""
 
-    validation: Number = Field(0.1, gt=0, lt=1, description="Share that selects the best checkpoint.")
-    test: Number = Field(0.2, gt=0, lt=1, description="Share that is reported.")
+    validation: Number = Field(0.1, gt=0, lt=1)
+    """Share that selects the best checkpoint."""
+    test: Number = Field(0.2, gt=0, lt=1)
+    """Share that is reported."""
 
 
 class FileTask(Section):
     """A task made of the user's own files: CSV, TSV, JSONL, Parquet or plain text, each also .gz, or folders of such files."""
 
-    name: Name = Field("files", description="What reports call the task.")
-    kind: Literal["classify", "language_model"] = Field(
-        "classify",
-        description="Whether texts are classified, or are the text that a language model learns (in .txt: one document per "
-        "paragraph).",
-    )
-    train: DataFile = Field(
-        description="File or folder with the training examples; relative paths start at the study file."
-    )
-    validation: DataFile | None = Field(None, description="File that selects the best checkpoint; held out if absent.")
-    test: DataFile | None = Field(None, description="File that is reported; held out if absent.")
-    text: Columns = Field(("text",), description="Column with the text, or two columns for a pair.")
-    label: ColumnName = Field("label", description="Column with the label.")
-    labels: Labels | None = Field(
-        None,
-        description="Label values in order of their class number; found in the data if absent.",
-    )
-    kinds: ColumnName | None = Field(
-        None,
-        min_length=1,
-        description="Column that says of what kind an example is, where it says anything; the report tells mistakes apart by it. "
-        "Nothing is trained on it. A file may lack it, if not all do that validation and test come from.",
-    )
-    unlabelled: Literal["refuse", "skip"] = Field(
-        "refuse",
-        description="What to do about rows without a label (empty, or NaN, NA, N/A, null, None and the like, unless `labels` lists "
-        "it): refuse them, or skip them, which plan and report say.",
-    )
-    encoding: str | None = Field(
-        None, description="How the files are encoded, where they are neither UTF-8 nor begin with a mark that says it."
-    )
-    metric: MetricName = Field("accuracy", description="The figure that selects checkpoints and decides verdicts.")
-    holdout: Holdout = Field(Holdout(), description="Shares held out of the training file.")
+    name: Name = "files"
+    """What reports call the task."""
+    kind: Literal["classify", "language_model"] = "classify"
+    """Whether texts are classified, or are the text that a language model learns (in .txt: one document per paragraph)."""
+    train: DataFile
+    """File or folder with the training examples; relative paths start at the study file."""
+    validation: DataFile | None = None
+    """File that selects the best checkpoint; held out if absent."""
+    test: DataFile | None = None
+    """File that is reported; held out if absent."""
+    text: Columns = ("text",)
+    """Column with the text, or two columns for a pair."""
+    label: ColumnName = "label"
+    """Column with the label."""
+    labels: Labels | None = None
+    """Label values in order of their class number; found in the data if absent."""
+    kinds: ColumnName | None = Field(None, min_length=1)
+    """Column that says of what kind an example is, where it says anything; the report tells mistakes apart by it. Nothing is
+    trained on it. A file may lack it, if not all do that validation and test come from."""
+    unlabelled: Literal["refuse", "skip"] = "refuse"
+    """What to do about rows without a label (empty, or NaN, NA, N/A, null, None and the like, unless `labels` lists it): refuse
+    them, or skip them, which plan and report say."""
+    encoding: str | None = None
+    """How the files are encoded, where they are neither UTF-8 nor begin with a mark that says it."""
+    metric: MetricName = "accuracy"
+    """The figure that selects checkpoints and decides verdicts."""
+    holdout: Holdout = Holdout()
+    """Shares held out of the training file."""
 
     @field_validator("encoding")
     @classmethod

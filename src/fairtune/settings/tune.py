@@ -27,9 +27,12 @@ FieldName = Annotated[str, Field(min_length=1)]
 class Range(Section):
     """All numbers between two, in a space."""
 
-    low: Number = Field(description="The smallest value.")
-    high: Number = Field(description="The largest value.")
-    log: bool = Field(False, strict=True, description="Draw evenly by ratio, as learning rates are.")
+    low: Number
+    """The smallest value."""
+    high: Number
+    """The largest value."""
+    log: bool = Field(False, strict=True)
+    """Draw evenly by ratio, as learning rates are."""
 
     def at(self, share: float) -> float:
         """The value at a share of the way through, in three significant digits."""
@@ -98,31 +101,19 @@ class Tune(Section):
         dict[FieldName, SpaceValues],
         Field(min_length=1),
         BeforeValidator(_flattened, Annotated[dict[FieldName, SpaceValues | OwnSpace], Field(min_length=1)]),
-    ] = Field(
-        title="a mapping from fields to lists of values or ranges",
-        description="What is chosen: fields of `train`, for every arm, and a method's own as METHOD.FIELD, for the arms that have "
-        "it; each with a list of values or a range {low, high, log}.",
-    )
-    trials: Whole = Field(
-        8,
-        ge=1,
-        le=10_000,
-        description="Settings that every arm tries, drawn once for all of them; at most as many as the space has.",
-    )
-    seeds: TuningSeeds = Field(
-        (FIRST_SEED, FIRST_SEED + 1),
-        description="How many seeds each trial runs with, or a list of them; they are used for nothing else.",
-    )
-    sampler: Literal["random", "grid"] = Field(
-        "random", description="How trials are drawn from the space. random: some of its points; grid: all of them."
-    )
-    budget: Budget = Field(
-        Budget(),
-        description="Any field of `train`, for trials alone, so that they cost less: examples, epochs, steps ...",
-    )
-    borrow: bool = Field(
-        False, strict=True, description="Let every arm also try the best settings of each of the others."
-    )
+    ] = Field(title="a mapping from fields to lists of values or ranges")
+    """What is chosen: fields of `train`, for every arm, and a method's own as METHOD.FIELD, for the arms that have it; each with a
+    list of values or a range {low, high, log}."""
+    trials: Whole = Field(8, ge=1, le=10_000)
+    """Settings that every arm tries, drawn once for all of them; at most as many as the space has."""
+    seeds: TuningSeeds = (FIRST_SEED, FIRST_SEED + 1)
+    """How many seeds each trial runs with, or a list of them; they are used for nothing else."""
+    sampler: Literal["random", "grid"] = "random"
+    """How trials are drawn from the space. random: some of its points; grid: all of them."""
+    budget: Budget = Budget()
+    """Any field of `train`, for trials alone, so that they cost less: examples, epochs, steps ..."""
+    borrow: bool = Field(False, strict=True)
+    """Let every arm also try the best settings of each of the others."""
 
     @property
     def shared(self) -> dict[str, Values | Range]:

@@ -33,9 +33,9 @@ TOKEN_UNITS = {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 
 
 class Section(BaseModel):
-    """A part of a study file: unknown keys are refused, nothing changes after reading."""
+    """A part of a study file: unknown keys are refused, nothing changes after reading; what a field means stands below it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 def refuse() -> Any:

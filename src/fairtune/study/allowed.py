@@ -35,6 +35,8 @@ def spelt_out(schema: Fragment) -> Fragment:
             return [follow(one) for one in part]
         if not isinstance(part, dict):
             return part
+        if isinstance(part.get("description"), str):  # the lines of a docstring
+            part = {**part, "description": " ".join(part["description"].split())}
         target = definitions[part["$ref"].rpartition("/")[2]] if "$ref" in part else {}
         return {key: follow(value) for key, value in (target | part).items() if key not in ("$ref", "$defs")}
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from fairtune.core.errors import nearest, one_of, shown
 from fairtune.methods.arms import named_arms
-from fairtune.study.arms import is_arm_list
 from fairtune.study.problems import Problem, StudyError, dotted
+from fairtune.study.schema import is_arm_list
 from fairtune.study.source import Written
 from fairtune.study.yaml_tree import MOST_LEVELS, Path, YamlProblem, parse_yaml
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.numbers import plural
 from fairtune.settings.few_labels import Examples, FewLabels
+from fairtune.settings.values import MOST_CLASSES
 from fairtune.tasks.problems import Problem, Problems, TaskError
 from fairtune.tasks.reading.labels import (
     NO_LABEL,
@@ -25,7 +26,7 @@ from fairtune.tasks.reading.rows import KIND, NUMBER, Rows, open_table, write_ba
 from fairtune.tasks.task import TEXT_COLUMNS, Split
 from fairtune.tasks.text_hashes import PAIR_SEPARATOR, exact_and_normal, place_hashes, unit_hash, unit_hashes
 
-MOST_CLASSES, LABELS_SHOWN = 1000, 20
+LABELS_SHOWN = 20
 
 
 def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dict[str, Rows]:

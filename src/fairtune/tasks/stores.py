@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,14 +55,10 @@ def file_texts(path: Path, column: str, encoding: str | None = None, only: tuple
         only: a column, and the value it has in the rows that count.
     """
     for some in shard_batches(path, [column, *only[:1]], "paragraph", encoding):
-        texts = _texts(path, column, some.values(column), some.numbers)
+        texts = [text or "" for text in some.optional_texts(column)]
         if only:
             texts = [text for text, found in zip(texts, some.values(only[0]), strict=True) if found == only[1]]
         yield texts
-
-
-def _texts(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str]:
-    return [text or "" for text in checked_texts(where, column, values, numbers)]
 
 
 class Files:
@@ -145,8 +141,9 @@ class Hub:
             self._require_commit({Path(builder.cache_dir).name}, data)
             for batch in builder.as_streaming_dataset(split).iter(batch_size=HUB_ROWS):
                 check_columns(where, list(batch), [column])
-                yield _texts(where, column, batch[column], range(number, number + len(batch[column])))
-                number += len(batch[column])
+                numbers = range(number, number + len(batch[column]))
+                yield [text or "" for text in checked_texts(where, column, batch[column], numbers)]
+                number = numbers.stop
 
     def _require_commit(self, commits: set[str], data: DataSet) -> None:
         """Without network `datasets` takes whatever commit it fetched last."""

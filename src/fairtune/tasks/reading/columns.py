@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from fairtune.core.errors import DataError, nearest, one_of
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+ONE_COLUMN = (
+    " That is one column: if several are meant, every row needs as many as the header; quote texts with separators."
+)
 COLUMNS_SHOWN, COLUMN_SHOWN, COLUMNS_COMPARED = 50, 60, 1000
 
 
@@ -17,7 +20,8 @@ def check_columns(where: object, found: Sequence[str], wanted: Sequence[str]) ->
     if lacking := [column for column in wanted if column not in there]:
         names = one_of((name[:COLUMN_SHOWN] for name in found), COLUMNS_SHOWN)
         hints = dict.fromkeys(nearest(column, found[:COLUMNS_COMPARED]) for column in lacking)
-        hint = _separator_hint(found) or "".join(hints)
+        is_one = len(found) == 1 and any(separator in found[0] for separator in SEPARATORS)
+        hint = ONE_COLUMN if is_one else "".join(hints)
         asked = one_of(f"'{column}'" for column in lacking)
         raise DataError(f"{where}: no column {asked}; columns: {names}.{hint}")
 
@@ -41,18 +45,3 @@ def choose_columns(
     if twice:
         raise DataError(f"{where}: column '{twice[0]}' is there more than once; give each column a name of its own.")
     return found if wanted is None else wanted
-
-
-def _separator_hint(header: Sequence[str]) -> str:
-    """What to say where a table has one column whose name looks like several."""
-    if len(header) != 1:
-        return ""
-    if header[0].lower().startswith("sep="):
-        return " The first line is one that only spreadsheets know; remove it, so that the names of the columns come first."
-    there = [word for separator, word in SEPARATORS.items() if separator in header[0]]
-    if not there:
-        return ""
-    return (
-        f" The columns may be separated by {there[0]}, but not every row has as many of them as the header; quote texts that "
-        "contain them."
-    )

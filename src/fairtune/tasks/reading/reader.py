@@ -106,19 +106,30 @@ class RowBatch:
         return list(zip(*(self._texts(column) for column in columns), strict=True))
 
     def _texts(self, column: str) -> list[str]:
-        # In a table, the first row is like all others.
-        for number, row in zip(
-            self.numbers, self.data if isinstance(self.data, list) else [self.columns], strict=False
-        ):
+        rows = self.data if isinstance(self.data, list) else [self.columns]  # in a table, the first is like all others
+        for number, row in zip(self.numbers, rows, strict=False):
             if column not in row:
                 check_columns(f"{self.where}: row {number}", list(row), [column])
-        found: list[str] = []
-        texts = checked_texts(self.where, column, self.values(column), self.numbers)
-        for number, text in zip(self.numbers, texts, strict=True):
-            if text is None:
-                raise DataError(f"{self.where}: row {number}: column '{column}' has no text; fill or remove the row.")
-            found.append(text)
-        return found
+        texts = self.optional_texts(column)
+        if None in texts:
+            number = self.numbers[texts.index(None)]
+            raise DataError(f"{self.where}: row {number}: column '{column}' has no text; fill or remove the row.")
+        return [text for text in texts if text is not None]
+
+    def optional_texts(self, column: str) -> list[str | None]:
+        """The texts in a column, None where a row has nothing there.
+
+        Raises:
+            DataError: a row has what is no text.
+        """
+        return checked_texts(self.where, column, self.values(column), self.numbers)
+
+    def strings(self, column: str) -> Any:
+        """A column of texts as Arrow has it; None of any other."""
+        if isinstance(self.data, list):
+            return None
+        found = plain_column(self.where, self.data, column).combine_chunks()
+        return found if found.type == "large_string" else None
 
 
 def checked_texts(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str | None]:
@@ -344,9 +355,16 @@ def form_note(reader: RowReader) -> str | None:
 
 
 def shard_batches(
-    path: Path, columns: Sequence[str] | None = None, text_row: TextRow = "line", encoding: str | None = None
+    path: Path,
+    columns: Sequence[str] | None = None,
+    text_row: TextRow = "line",
+    encoding: str | None = None,
+    called: str | None = None,
 ) -> Iterator[RowBatch]:
     """Columns of a file or of all shards of a folder, some rows at a time; rows are counted on from one shard to the next.
+
+    Args:
+        called: what messages call it, where its name would tell a user nothing.
 
     Raises:
         DataError: no such file, unknown format, not UTF-8, a column that is not there, a damaged row.
@@ -356,7 +374,8 @@ def shard_batches(
         last = 0
         for batch in RowReader(str(file), text_row=text_row, columns=columns, encoding=encoding):
             last = batch.numbers[-1]
-            yield replace(batch, numbers=[done + number for number in batch.numbers]) if done else batch
+            numbers = [done + number for number in batch.numbers] if done else batch.numbers
+            yield replace(batch, where=called or path, numbers=numbers)
         done += last
 
 

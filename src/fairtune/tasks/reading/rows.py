@@ -14,8 +14,7 @@ import numpy.typing as npt
 from fairtune.core.errors import DataError
 from fairtune.core.stages import Advance, stage
 from fairtune.tasks.reading.labels import label_texts, some_rows
-from fairtune.tasks.reading.parquet import plain_column
-from fairtune.tasks.reading.reader import RowBatch, checked_texts, shard_batches
+from fairtune.tasks.reading.reader import RowBatch, shard_batches
 
 Indices = npt.NDArray[np.int64]
 NUMBER = "#"
@@ -137,12 +136,12 @@ def read_rows(
     columns = list(dict.fromkeys([*texts, label, *([kind] if kind else [])]))
 
     def batches(advance: Advance) -> Iterator[Any]:
-        for some in shard_batches(path, columns, encoding=encoding):
+        for some in shard_batches(path, columns, encoding=encoding, called=called):
             advance(len(some))
-            found = {name: _texts(where, some, name) for name in texts}
-            found[label] = _labels(where, some, label, types)
+            found = {name: _texts(some, name) for name in texts}
+            found[label] = _labels(some, label, types)
             if kind:
-                found[KIND] = _labels(where, some, kind, {})
+                found[KIND] = _labels(some, kind, {})
             yield pa.record_batch({**found, NUMBER: pa.array(np.array(some.numbers, dtype=np.int64))})
 
     with stage(f"reading rows of {called or path.name}") as advance:
@@ -152,32 +151,23 @@ def read_rows(
     return Rows(where, open_table(aside), types)
 
 
-def _texts(where: Path | str, some: RowBatch, column: str) -> Any:
+def _texts(some: RowBatch, column: str) -> Any:
     import pyarrow as pa
 
-    if (found := _strings(where, some, column)) is not None:
-        return found
-    return pa.array(checked_texts(where, column, some.values(column), some.numbers), pa.large_string())
+    found = some.strings(column)
+    return pa.array(some.optional_texts(column), pa.large_string()) if found is None else found
 
 
-def _labels(where: Path | str, some: RowBatch, column: str, types: dict[str, int]) -> Any:
+def _labels(some: RowBatch, column: str, types: dict[str, int]) -> Any:
     import pyarrow as pa
 
-    numbers = some.numbers
-    if (found := _strings(where, some, column)) is None:
-        return pa.array(label_texts(where, column, numbers, some.values(column), types), pa.large_string())
+    if (found := some.strings(column)) is None:
+        texts = label_texts(some.where, column, some.numbers, some.values(column), types)
+        return pa.array(texts, pa.large_string())
     encoded = found.dictionary_encode("encode")
-    first = [numbers[place] for place in np.unique(encoded.indices.to_numpy(), return_index=True)[1]]
-    texts = label_texts(where, column, first, encoded.dictionary.to_pylist(), types)
+    first = [some.numbers[place] for place in np.unique(encoded.indices.to_numpy(), return_index=True)[1]]
+    texts = label_texts(some.where, column, first, encoded.dictionary.to_pylist(), types)
     return pa.array(texts, pa.large_string()).take(encoded.indices)
-
-
-def _strings(where: Path | str, some: RowBatch, column: str) -> Any:
-    """A column of texts as Arrow has it; None of any other."""
-    import pyarrow as pa
-
-    found = None if some.table is None else plain_column(where, some.table, column).combine_chunks()
-    return found if found is not None and pa.types.is_large_string(found.type) else None
 
 
 def write_batches(file: Path, batches: Iterable[Any]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from fairtune.core.errors import DataError, one_of
 from fairtune.core.files import write_atomically
 from fairtune.tasks.reading.files import format_of, suffix_of
-from fairtune.tasks.reading.reader import PLAIN_COLUMN, RowReader, checked_texts
+from fairtune.tasks.reading.reader import PLAIN_COLUMN, RowReader
 from fairtune.tasks.titles.made_titles import MadeTitle
 
 BIBTEX, TABLES = ("bib", "bibtex"), ("csv", "tsv", "jsonl", "parquet")
@@ -49,7 +49,7 @@ def _read(file: Path, column: str, encoding: str | None) -> Iterable[str | None]
     kind = format_of(file, (*BIBTEX, *TABLES, "txt"))
     name = column if kind in TABLES else PLAIN_COLUMN
     rows = RowReader(str(file), None if kind in TABLES else "txt", columns=[name], encoding=encoding)
-    found = (text for some in rows for text in checked_texts(rows.where, name, some.values(name), some.numbers))
+    found = (text for some in rows for text in some.optional_texts(name))
     return bibtex_fields("\n".join(map(str, found)), column, str(file)) if kind in BIBTEX else found
 
 
