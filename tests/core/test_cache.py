@@ -68,16 +68,6 @@ def test_an_entry_that_cannot_be_read_is_built_again(damage: str, own_cache: Pat
     assert sorted(path.name for path in (own_cache / "tasks").iterdir()) == [KEY, f"{KEY}.lock"], "no trace is left"
 
 
-def test_a_build_that_fails_leaves_nothing_behind(own_cache: Path) -> None:
-    def fail(folder: Path) -> None:
-        (folder / "data.txt").write_text("half of")
-        raise DataError("no more")
-
-    with pytest.raises(DataError, match="no more"):
-        cached("tasks", KEY, fail, read)
-    assert [path.name for path in (own_cache / "tasks").iterdir()] == [f"{KEY}.lock"]
-
-
 BUILD = f"""
 import sys, time
 from pathlib import Path

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import resource
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fairtune.core.files import (
@@ -21,25 +19,6 @@ from fairtune.core.files import (
     write_folder,
     write_json,
 )
-from fairtune.ledger.predictions import Predictions, read_predictions, write_predictions
-
-
-@pytest.mark.parametrize("failing", ["fsync", "replace"])
-def test_a_crash_in_the_middle_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
-) -> None:
-    file = tmp_path / "x.json"
-    write_json(file, {"old": 1})
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full) if failing == "fsync" else monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_json(file, {"new": 2})
-    monkeypatch.undo()
-    assert read_json(file) == {"old": 1}
-    assert [p.name for p in tmp_path.iterdir()] == ["x.json"], "no half-written file takes up the full disk"
 
 
 def test_a_disk_that_really_takes_no_more_leaves_nothing_half(tmp_path: Path) -> None:
@@ -122,21 +101,3 @@ def test_numbers_that_json_has_no_word_for_become_null(tmp_path: Path) -> None:
     text = (tmp_path / "x.json").read_text()
     assert json.loads(text, parse_constant=pytest.fail) == {"a": None, "b": [None, None, 1.0], "c": {"d": [None]}}
     assert finite({1: 2.0}) == {"1": 2.0}
-
-
-def make_predictions(n: int, split: str, classes: int = 3) -> Predictions:
-    generator = np.random.default_rng(n)
-    scores = generator.normal(size=(n, classes)).astype(np.float32) * np.float32(1e-3)
-    return Predictions(tuple(f"{split}-é{i}" for i in range(n)), generator.integers(0, classes, n), scores)
-
-
-def test_predictions_come_back_bit_for_bit(tmp_path: Path) -> None:
-    parts = {"validation": make_predictions(7, "validation"), "test": make_predictions(501, "test")}
-    write_predictions(tmp_path / "p.parquet", parts)
-    for split, part in parts.items():
-        found = read_predictions(tmp_path / "p.parquet", split)
-        assert found.ids == part.ids
-        assert np.array_equal(found.labels, part.labels)
-        assert found.scores.dtype == np.float32
-        assert found.scores.tobytes() == part.scores.tobytes()
-    assert len(read_predictions(tmp_path / "p.parquet", "train").ids) == 0

@@ -208,14 +208,3 @@ def test_a_ledger_that_may_only_be_read_is_watched_and_what_may_not_be_read_hide
         assert live.progress("s", "baseline", 0).step == 3
     finally:
         os.seteuid(0)
-
-
-def test_looking_writes_nothing(tmp_path: Path) -> None:
-    plan(tmp_path)
-    folder = finish(tmp_path)
-    os.utime(folder.card, (1, 1))
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    live = look(tmp_path)
-    live.progress("s", "baseline", 0)
-    live.tick()
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before

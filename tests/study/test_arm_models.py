@@ -96,7 +96,6 @@ def test_runs_of_two_models_are_performed_and_compared(
     [
         ({"model": "gpt-mini"}, {}, "'gpt-mini' is a preset"),
         ({"model": "minilm"}, {"tokenizer": {"train": 500}}, "the study's `tokenizer` is for its own model"),
-        ({"model": 3}, {}, "arms.other.model"),
     ],
 )
 def test_what_an_arm_cannot_start_from_is_refused(

@@ -12,7 +12,6 @@ from fairtune.settings.few_labels import FewLabels, examples_used, shared_sample
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
-from fairtune.study.yaml_tree import parse_yaml
 
 FEW = {"per_class": 8, "resample": "seed"}
 
@@ -61,7 +60,6 @@ def test_without_resampling_no_run_has_a_sample_of_its_own(source: dict[str, Any
     ("examples", "words"),
     [
         ("{per_class: 8, resample: seed}", "each seed trains on its own 8 examples per class (2 classes, 16 in all)"),
-        ("{per_class: 1, resample: seed}", "each seed trains on its own 1 example per class (2 classes, 2 in all)"),
         ("{per_class: 8}", "all seeds train on the same 8 examples per class (2 classes, 16 in all)"),
         ("20", "all seeds train on the same 20 of 200 examples"),
     ],
@@ -99,7 +97,6 @@ def test_all_examples_are_no_sample() -> None:
         ({"per_class": 0}, "train.examples.per_class: found 0; allowed: a whole number from 1 to 1,000,000,000"),
         ({"per_class": 8, "resample": "arm"}, "train.examples.resample: found 'arm'; allowed: seed or null"),
         ({"per_class": 8, "sample": "seed"}, "unknown key; allowed: per_class, resample. Did you mean 'resample'?"),
-        ({"resample": "seed"}, "train.examples.per_class: is missing"),
         (
             1,
             "train.examples: found 1; allowed: a whole number from 2 to 1,000,000,000, or a mapping with `per_class` and",
@@ -126,10 +123,3 @@ def test_more_than_a_class_has_is_refused_when_it_is_planned(source: dict[str, A
         DataError, match=rf"{place}: per_class is 900, but class '\w+' has 100 training examples, and 1 other"
     ):
         plan(source, override)
-
-
-def test_the_study_in_the_docs_is_one() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "few-labels.md").read_text()
-    written = next(part for part in page.split("```yaml\n")[1:] if "study:" in part).partition("```")[0]
-    study = load_study(parse_yaml(written).data, ["study=few-64", "train.examples.per_class=64"])
-    assert study.train.examples == FewLabels(per_class=64, resample="seed")

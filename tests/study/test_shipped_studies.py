@@ -42,14 +42,6 @@ def test_every_shipped_study_that_classifies_has_simple_baselines(file: Path) ->
         assert list(study.arms)[-len(simple) :] == simple, "they come last"
 
 
-def test_the_demo_has_a_control_for_its_learning_rate() -> None:
-    study = load_study(ROOT / "studies" / "movie-reviews.yaml", profile="demo")
-    assert tuned(study) == ["baseline", "baseline-fast", "freeze-pretrained", "oelm-freeze", "oelm-random"]
-    rates = {arm: study.settings(arm).lr for arm in tuned(study)}
-    assert len(set(rates.values())) == 2
-    assert rates["baseline-fast"] == rates["oelm-freeze"] == pytest.approx(5 * rates["baseline"])
-
-
 OELM = {
     "baseline": {},
     "baseline-fast": {},
@@ -252,11 +244,3 @@ def test_the_bpsom_test_configuration_is_the_published_one() -> None:
     settings, train = use.config.model_dump(), study.settings("bpsom")
     assert {key: settings[key] for key in PUBLISHED} == {**PUBLISHED, "hidden": 32, "grid": 10}
     assert (train.lr, train.epochs, train.batch_size) == (2e-5, 3, 16)
-
-
-def test_one_pair_of_the_five_title_classifiers_differs_in_the_checkpoint_alone() -> None:
-    study = load_study(ROOT / "studies" / "titles-five.yaml")
-    bert, scibert = "bert-ce-64", "scibert-ce-64"
-    assert study.settings(bert) == study.settings(scibert)
-    assert study.methods(bert) == study.methods(scibert) == ()
-    assert study.model_of(bert) != study.model_of(scibert)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from fairtune.core.errors import FairtuneError
-from fairtune.methods.registry import parse_method_use
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import check_file, load_study
 from tests.warm import light_run
@@ -37,38 +36,12 @@ def problems(file: Path, **options: Any) -> dict[str, tuple[str, str]]:
     return found
 
 
-def test_the_design_example_reads(write: Any) -> None:
-    study = load_study(
-        write(
-            """
-study: sst2-oelm
-task: sst2
-model: google-bert/bert-base-uncased
-train: {epochs: 3, batch_size: 32, warmup: 0.1, max_length: 128}
-seeds: 5
-arms:
-  baseline:          {lr: 2.0e-5}
-  baseline-fast:     {lr: 1e-4}
-  oelm-freeze:       {lr: 1e-4, methods: [{orthogonal_qk: {init: headwise}}]}
-compare: {to: baseline, margin: 1.5%}
-profiles:
-  laptop: {model: minilm, train: {epochs: 2, examples: 2000}, seeds: 3}
-"""
-        )
-    )
-    assert study.seeds == (0, 1, 2, 3, 4)
-    assert study.settings("baseline").lr == 2e-5
-    assert study.settings("oelm-freeze").lr == 1e-4
-    assert study.methods("oelm-freeze") == (parse_method_use({"orthogonal_qk": {"init": "headwise"}}),)
-    assert study.compare.margin == "1.5%"
-
-
 @pytest.mark.parametrize(("given", "seeds"), [("5", (0, 1, 2, 3, 4)), ("[7, 3]", (7, 3)), ("1", (0,)), ("[0]", (0,))])
 def test_seeds_are_a_count_or_a_list(write: Any, given: str, seeds: tuple[int, ...]) -> None:
     assert load_study(write(BASE + f"seeds: {given}\n")).seeds == seeds
 
 
-@pytest.mark.parametrize("given", ["-3", "0", "[]", "[1, 1]", "[-1]", "1.5", "true", "[true]", "'5'", "null", "{a: 1}"])
+@pytest.mark.parametrize("given", ["-3", "[]", "[1, 1]", "true", "'5'", "{a: 1}"])
 def test_bad_seeds_are_refused(write: Any, given: str) -> None:
     where, message = problems(write(BASE + f"seeds: {given}\n"))["seeds"]
     assert where.endswith("study.yaml:6")
@@ -226,9 +199,7 @@ def test_two_arms_of_one_name_are_refused_with_both_lines(write: Any) -> None:
     ("text", "words"),
     [
         ("", "found nothing; a study file is a mapping"),
-        ("# only a comment\n", "found nothing"),
         ("- a\n- b\n", "found ['a', 'b']"),
-        ("hello\n", "found 'hello'"),
         (b"study: caf\xe9\n", "not UTF-8 text (byte 10); save the study file as UTF-8"),
         ("a: &a [*a]\n", "contains itself"),
         ("study: !!python/object/apply:os.system [echo hi]\n", "not allowed"),
@@ -251,10 +222,6 @@ def test_a_missing_file_names_the_nearest(tmp_path: Path, write: Any) -> None:
         load_study(tmp_path / "nowhere" / "study.yaml")
     with pytest.raises(FairtuneError, match="cannot be read"):
         load_study(tmp_path)
-
-
-def test_a_utf8_byte_order_mark_does_no_harm(write: Any) -> None:
-    assert load_study(write(b"\xef\xbb\xbf" + BASE.encode())).study == "s"
 
 
 def test_a_profile_is_merged_into_the_study(write: Any) -> None:
@@ -329,7 +296,6 @@ def test_overrides_set_nested_values_lists_and_new_places(write: Any) -> None:
         ("arms.x.methods.0.focal.gamma=3", [("focal", 3), ("ema", 0.9)]),
         ("arms.x.methods[0].focal.gamma=3", [("focal", 3), ("ema", 0.9)]),
         ("arms.x.methods.1.ema.decay=0.5", [("focal", 2), ("ema", 0.5)]),
-        ("arms.x.methods.1=fgm", [("focal", 2), ("fgm", 1)]),
     ],
 )
 def test_overrides_change_an_entry_of_a_list_by_its_number(write: Any, override: str, methods: list[Any]) -> None:
@@ -341,8 +307,6 @@ def test_overrides_change_an_entry_of_a_list_by_its_number(write: Any, override:
     ("override", "words"),
     [
         ("seeds", "has the form KEY=VALUE"),
-        ("=3", "has the form KEY=VALUE"),
-        ("train..lr=3", "has the form KEY=VALUE"),
         ("study.name=x", "study is 's', which has no fields to set"),
         ("train.lr.x=3", "found {'x': 3}"),
         ("seeds=[1,", "not valid YAML"),
@@ -350,7 +314,6 @@ def test_overrides_change_an_entry_of_a_list_by_its_number(write: Any, override:
         ("trian.lr=1", "Did you mean 'train'"),
         ("lr=1e-4", "Did you mean 'train.lr'?"),
         ("train.learning_rate=1e-4", "Did you mean 'train.lr'?"),
-        ("learning_rate=1e-4", "Did you mean 'train.lr'?"),
         ("arms.listed.methods.2=fgm", "arms.listed.methods is a list of 2"),
         ("arms.listed.methods.focal.gamma=3", "found 'focal'"),
         ("arms.x.methods=[orthogonal_kq]", "Did you mean 'orthogonal_qk'"),

@@ -85,28 +85,11 @@ def test_one_study_over_tasks_and_models(folder: Path) -> None:
     assert [one.study.train.epochs for one in suite.studies] == [3, 3, 1, 1]
 
 
-def test_one_study_file_over_tasks(folder: Path) -> None:
-    suite = load_suite(write(folder, "suite: x\nstudy: {file: a.yaml, profile: short}\ntasks: [mrpc, cola]\n"))
-    assert [(one.study.study, one.study.task, one.study.train.steps) for one in suite.studies] == [
-        ("x-mrpc", "mrpc", 2),
-        ("x-cola", "cola", 2),
-    ]
-
-
 def test_a_profile_chooses_the_studies_and_how_they_are_read(folder: Path) -> None:
     text = "suite: x\nstudies: [a.yaml, b.yaml]\nprofiles: {one: {suite: y, profile: short, studies: [b.yaml]}}\n"
     suite = load_suite(write(folder, text), profile="one")
     assert (suite.name, [one.study.study for one in suite.studies]) == ("y", ["b"])
     assert suite.studies[0].study.train.steps == 2
-
-
-def test_a_suite_of_files_names_its_tasks(folder: Path) -> None:
-    (folder / "d.csv").write_text("text,label\nx,1\n")
-    files = "{task: {train: d.csv, text: text, label: label}, name: mine}"
-    suite = load_suite(write(folder, f"suite: x\ntasks: [{files}, sst2]\nmodel: minilm\n{ARMS}\n"))
-    task = suite.studies[0].study.task
-    assert not isinstance(task, str)
-    assert (task.name, task.train) == ("mine", str(folder / "d.csv"))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +114,6 @@ def test_a_suite_of_files_names_its_tasks(folder: Path) -> None:
             ["compared to different arms (baseline in studies[0]; mine"],
         ),
         ("suite: x\nstudis: [a.yaml]\n", ["studis: unknown key; allowed: suite, studies", "Did you mean 'studies'?"]),
-        ("suite: x\nstudies: []\n", ["neither `studies` nor `tasks` and `models`"]),
         (
             "suite: x\nstudies:\n  - {fil: a.yaml}\n  - 3\n",
             ["s.yaml:3: studies[0].file: is missing", "Did you mean 'file'?", "s.yaml:4: studies[1]: found 3"],
@@ -169,10 +151,7 @@ def test_a_suite_of_files_names_its_tasks(folder: Path) -> None:
             f"suite: x\ntasks: [sst2, mrpc]\nmodel: minilm\ntrian: {{}}\n{ARMS}\n",
             ["s.yaml:4: trian: unknown key", "Did you mean 'train'?"],
         ),
-        ("suite: a b\nstudies: [a.yaml]\n", ["suite: found 'a b'; allowed: a name"]),
         (study("q", "sst2"), ["this is a study, not a suite"]),
-        ("- 1\n", ["a suite file is a mapping that starts with 'suite: NAME'"]),
-        ("suite: [\n", ["not valid YAML"]),
     ],
 )
 def test_what_is_wrong_is_said_where_it_stands(folder: Path, text: str, messages: list[str]) -> None:
