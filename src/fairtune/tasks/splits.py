@@ -167,20 +167,25 @@ def _sorted(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(labels, key=int) if whole else sorted(labels))
 
 
-def make_split(
-    rows: Rows,
-    text: Sequence[str],
-    label: str,
-    numbers: Mapping[str, int],
-    name: str,
-    aside: Path,
-) -> Split:
-    """Checked examples of one split.
+def make_splits(
+    parts: Mapping[str, Rows], text: Sequence[str], label: str, given: Sequence[str] | None, aside: Path
+) -> tuple[tuple[str, ...], dict[str, Split]]:
+    """The label names, and the checked examples of each split.
 
     Args:
-        numbers: the class number of each label.
-        aside: a folder in which the split is written, to be mapped from there.
+        given: the names, where they are not those of the training split.
+        aside: a folder in which the splits are written, to be mapped from there.
+
+    Raises:
+        TaskError: what is wrong with the labels; a text that is not there.
     """
+    names, numbers = read_labels(parts, label, given)
+    return names, {name: _make_split(rows, text, label, numbers, name, aside) for name, rows in parts.items()}
+
+
+def _make_split(
+    rows: Rows, text: Sequence[str], label: str, numbers: Mapping[str, int], name: str, aside: Path
+) -> Split:
     import pyarrow as pa
     import pyarrow.compute as pc
 
