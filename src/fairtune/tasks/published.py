@@ -57,7 +57,7 @@ def _read(task: Definition, store: Store, aside: Path) -> Task:
 def _unlabelled(task: Definition, parts: dict[str, Rows]) -> bool:
     """Whether the labels of the test split are kept secret; where any others are, the data cannot be used."""
     for role, rows in parts.items():
-        without = sum(batch.count((UNLABELLED,)) for batch in rows.batches([task.label]))
+        without = rows.counts(task.label)[UNLABELLED]
         if role == "test" and without == len(rows):
             return True
         if without:

@@ -100,13 +100,10 @@ def file_identity(path: Path) -> str:
     Raises:
         DataError: it is not there or cannot be read.
     """
-    files = shards(path)
-    for file in files:
-        require_file(file)
-    try:
+    with explain_errors(path):
+        files = shards(path)
+        require_file(path)
         hashes = [content_hash(file) for file in files]
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from None
     return hashes[0] if len(hashes) == 1 else key_of(hashes)
 
 

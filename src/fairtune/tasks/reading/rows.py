@@ -63,11 +63,6 @@ class Rows:
                 yield batch.take(self.picked[low:high] - first)
             first += len(batch)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
-        """The values of some columns, row by row, some rows at a time."""
-        for batch in self.arrow(columns):
-            yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
     def where_equal(self, column: str, value: str) -> Rows:
         import pyarrow.compute as pc
 
