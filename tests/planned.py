@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from fairtune.methods.config import MethodUse
 from fairtune.methods.registry import parse_method_use
-from fairtune.study.audit import ArmSettings, find_controls, find_primaries
+from fairtune.study.controls import ArmSettings, find_controls, find_primaries
 
 
 def planned_arms(

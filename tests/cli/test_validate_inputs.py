@@ -14,6 +14,8 @@ from tests.warm import light_run
 from typer.testing import CliRunner
 
 from fairtune.cli.app import app
+from fairtune.study.problems import StudyError
+from fairtune.study.study_file import load_checked
 
 GOOD = "text,label\n" + "".join(f"text {n},{'ab'[n % 2]}\n" for n in range(60))
 
@@ -218,3 +220,7 @@ def test_a_name_that_only_the_hub_could_know_is_told(name: str, likely: str, mon
     answer = call("validate", write(model=name))
     assert answer.exit_code == 0, "a hub id may have this form"
     assert f"it will be fetched from the hub. Did you mean '{likely}'?" in answer.stdout
+    assert load_checked(write(model=name)).model == name, "and a run fetches it"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(StudyError, match="HF_HUB_OFFLINE is set"):
+        load_checked(write(model=name))

@@ -172,17 +172,12 @@ def test_a_tokenizer_needs_the_bytes(study: dict[str, Any], tmp_path: Path) -> N
     assert "tokenizer.train: found 100; allowed: a whole number from 258" in said
 
 
-@pytest.mark.parametrize("where", ["train", "arm"])
-def test_blocks_longer_than_the_context_of_a_preset(study: dict[str, Any], tmp_path: Path, where: str) -> None:
+def test_blocks_longer_than_the_context_of_a_preset(study: dict[str, Any], tmp_path: Path) -> None:
     study |= {"model": {"preset": "gpt-mini", "context": 16}, "tokenizer": {"train": 300}}
-    if where == "arm":
-        study["train"]["max_length"] = 8
-        study["arms"] = {"arm": {}, "long": {"max_length": 32, "lr": 1e-3}}
-        said = refused(study, tmp_path, "validate")
-        assert "arms.long.max_length: " in said
-    else:
-        said = refused_at(study, tmp_path, "max_length:")
-    assert "32 tokens are more than the 16 positions of gpt-mini(context=16)" in said
+    study["train"]["max_length"] = 8
+    study["arms"] = {"arm": {}, "long": {"max_length": 32, "lr": 1e-3}}
+    said = refused(study, tmp_path)
+    assert "arm 'long': max_length is 32, but model 'gpt-mini(vocab_size=299, context=16)' has 16" in said
 
 
 @pytest.mark.parametrize(

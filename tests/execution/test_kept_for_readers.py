@@ -14,8 +14,7 @@ from safetensors.torch import load_file
 from fairtune.execution import study_files
 from fairtune.execution.study_files import record_examples
 from fairtune.ledger.events import counted_events
-from fairtune.ledger.examples import FILE, about_examples, read_examples
-from fairtune.ledger.predictions import Predictions, read_predictions
+from fairtune.ledger.predictions import EXAMPLES_FILE, Predictions, about_examples, read_examples, read_predictions
 from fairtune.ledger.records import read_records
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
@@ -31,12 +30,12 @@ def planned(model: Path, task: dict[str, Any], *sizes: int | None) -> Plan:
 
 def test_scored_texts_are_kept_with_their_lengths(tiny_model: Path, tiny_task: Any, tmp_path: Path) -> None:
     record_examples(planned(tiny_model, tiny_task.as_study(), 20), tmp_path)
-    about = about_examples(tmp_path / FILE)
+    about = about_examples(tmp_path / EXAMPLES_FILE)
     assert about is not None
     assert about.scored == {"validation": 20, "test": 20}
     with tiny_task.test.open() as handle:
         texts = {f"test-{i}": row["text"] for i, row in enumerate(csv.DictReader(handle), start=1)}
-    found = read_examples(tmp_path / FILE, "test")
+    found = read_examples(tmp_path / EXAMPLES_FILE, "test")
     assert len(found.ids) == 20
     assert [text for (text,) in found.texts] == [texts[name] for name in found.ids]
     assert found.tokens.tolist() == [len(text.split()) + 2 for (text,) in found.texts]
@@ -47,17 +46,17 @@ def test_they_are_written_once_and_anew_where_more_is_scored(
     tiny_model: Path, tiny_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record_examples(planned(tiny_model, tiny_task.as_study(), 20), tmp_path)
-    first = (tmp_path / FILE).stat().st_mtime_ns
+    first = (tmp_path / EXAMPLES_FILE).stat().st_mtime_ns
     record_examples(planned(tiny_model, tiny_task.as_study(), 20, 10), tmp_path)
-    assert (tmp_path / FILE).stat().st_mtime_ns == first
+    assert (tmp_path / EXAMPLES_FILE).stat().st_mtime_ns == first
     record_examples(planned(tiny_model, tiny_task.as_study(), 20, None), tmp_path)
-    assert len(read_examples(tmp_path / FILE, "test").ids) == 60
+    assert len(read_examples(tmp_path / EXAMPLES_FILE, "test").ids) == 60
     monkeypatch.setattr(study_files, "MOST", 30)
     record_examples(planned(tiny_model, tiny_task.as_study(), None), tmp_path)
-    about = about_examples(tmp_path / FILE)
+    about = about_examples(tmp_path / EXAMPLES_FILE)
     assert about is not None
     assert about.scored["test"] == 60
-    assert len(read_examples(tmp_path / FILE, "test").ids) == 30
+    assert len(read_examples(tmp_path / EXAMPLES_FILE, "test").ids) == 30
 
 
 def test_a_study_runs_without_them_and_the_file_says_why(
@@ -69,12 +68,12 @@ def test_a_study_runs_without_them_and_the_file_says_why(
     monkeypatch.setattr(study_files, "_examples", broken)
     plan = planned(tiny_model, tiny_task.as_study(), 20)
     record_examples(plan, tmp_path)
-    about = about_examples(tmp_path / FILE)
+    about = about_examples(tmp_path / EXAMPLES_FILE)
     assert about is not None
     assert about.problem == "RuntimeError: no idea"
     monkeypatch.undo()
     record_examples(plan, tmp_path)
-    assert len(read_examples(tmp_path / FILE, "test").ids) == 20, "the next time it is tried again"
+    assert len(read_examples(tmp_path / EXAMPLES_FILE, "test").ids) == 20, "the next time it is tried again"
 
 
 def test_the_kept_vectors_are_of_the_scored_weights_and_change_no_bit(

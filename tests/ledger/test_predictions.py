@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 
 from fairtune.core.errors import LedgerError
-from fairtune.ledger.examples import AboutExamples, Examples, about_examples, read_examples, write_examples
-from fairtune.ledger.predictions import Predictions, TextScores, read_predictions, write_predictions
+from fairtune.ledger.predictions import (
+    AboutExamples,
+    Examples,
+    Predictions,
+    TextScores,
+    about_examples,
+    read_examples,
+    read_predictions,
+    write_examples,
+    write_predictions,
+)
 
 ONE = Examples(("t-1", "t-2"), (("a <b>",), ("c",)), np.array([0, 1]), ("long", None), np.array([4, 3], dtype=np.int32))
 PAIRS = Examples(("v-1",), (("p", ""),), np.array([1]), (None,), np.array([9], dtype=np.int32))

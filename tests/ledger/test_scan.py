@@ -142,8 +142,8 @@ def test_what_has_not_moved_is_not_read_again_by_a_report_of_a_watched_study_eit
     finish(tmp_path, "other", 1)
     for _ in range(3):
         live.tick()
-    assert live.states.state(run_folder(tmp_path, "s", "other", 1), "k").status == "finished"
-    assert live.states.state(run_folder(tmp_path, "s", "other", 1), "of another plan").status == "waiting"
+    now = live.states.state(run_folder(tmp_path, "s", "other", 1))
+    assert (now.of("k").status, now.of("of another plan").status) == ("finished", "waiting")
     assert read[2:] == ["other/seed-1"]
 
 

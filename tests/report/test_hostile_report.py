@@ -24,7 +24,7 @@ from fairtune.cli.app import app
 from fairtune.core.files import read_json, write_sealed
 from fairtune.core.markdown import code, fenced, plain
 from fairtune.core.printable import printable
-from fairtune.ledger.examples import FILE, AboutExamples, Examples, write_examples
+from fairtune.ledger.predictions import EXAMPLES_FILE, AboutExamples, Examples, write_examples
 from fairtune.report.picture import save_png
 from fairtune.report.writer import write_report
 
@@ -91,7 +91,7 @@ def hostile_ledger(runs: Path, monkeypatch: pytest.MonkeyPatch) -> MadeLedger:
     kept = 20
     ids = tuple(f"t{i}" for i in range(kept))
     test = Examples(ids, ((ALL,),) * kept, np.arange(kept) % 2, (NAME,) * kept, np.full(kept, 5, dtype=np.int32))
-    write_examples(runs / STUDY / FILE, AboutExamples("key", {"test": EXAMPLES}, ALL), {"test": test})
+    write_examples(runs / STUDY / EXAMPLES_FILE, AboutExamples("key", {"test": EXAMPLES}, ALL), {"test": test})
     return made
 
 

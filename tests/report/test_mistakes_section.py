@@ -12,8 +12,14 @@ import pytest
 from made_ledger import EXAMPLES, ArmSpec, MadeLedger, make_study
 from page_script import without_script
 
-from fairtune.ledger.examples import FILE, AboutExamples, Examples, write_examples
-from fairtune.ledger.predictions import Predictions, write_predictions
+from fairtune.ledger.predictions import (
+    EXAMPLES_FILE,
+    AboutExamples,
+    Examples,
+    Predictions,
+    write_examples,
+    write_predictions,
+)
 from fairtune.report.content import ReportContent
 from fairtune.report.sections.mistakes.content import SHOWN, MistakesSection, read_mistakes
 from fairtune.report.sections.mistakes.figure import drawn_arms, groups_svg
@@ -48,7 +54,7 @@ def keep_texts(made: MadeLedger, kept: int = EXAMPLES, kinds: bool = True) -> No
         names, tuple((name,) for name in names), np.array([0, 1] * 5), sort, np.full(10, 5, dtype=np.int32)
     )
     about = AboutExamples("key", {"test": EXAMPLES, "validation": 10}, "minilm")
-    write_examples(made.runs / "made" / FILE, about, {"test": test, "validation": validation})
+    write_examples(made.runs / "made" / EXAMPLES_FILE, about, {"test": test, "validation": validation})
 
 
 def made_mistakes(runs: Path) -> MadeLedger:
@@ -160,7 +166,7 @@ def test_long_lists_are_cut_and_say_so(make_ledger: Callable[..., MadeLedger]) -
 @pytest.mark.parametrize("content", [None, b"no parquet"])
 def test_without_texts_the_rest_is_reported(ledger: MadeLedger, content: bytes | None) -> None:
     if content is not None:
-        (ledger.runs / "made" / FILE).write_bytes(content)
+        (ledger.runs / "made" / EXAMPLES_FILE).write_bytes(content)
     found = read_mistakes(ledger.results())
     assert found is not None
     assert (found.kinds, found.lengths, groups_svg(found)) == (None, None, None)

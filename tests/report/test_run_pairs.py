@@ -16,7 +16,7 @@ from tests.sealed import close_again, close_all
 from fairtune.analysis.run_pairs import compare_runs
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_json, write_json
-from fairtune.ledger.examples import FILE, AboutExamples, Examples, write_examples
+from fairtune.ledger.predictions import EXAMPLES_FILE, AboutExamples, Examples, write_examples
 from fairtune.report.run_pairs import run_pair_json, run_pair_table, score_differences, sparklines
 
 
@@ -33,7 +33,7 @@ def keep_texts(made: MadeLedger, text: str = "a text") -> None:
     ids = tuple(f"t{number}" for number in range(EXAMPLES))
     texts = tuple((f"{text} {number}",) for number in range(EXAMPLES))
     kept = Examples(ids, texts, np.arange(EXAMPLES) % 2, (None,) * EXAMPLES, np.full(EXAMPLES, 3, dtype=np.int32))
-    write_examples(made.runs / STUDY / FILE, AboutExamples("key", {"test": EXAMPLES}), {"test": kept})
+    write_examples(made.runs / STUDY / EXAMPLES_FILE, AboutExamples("key", {"test": EXAMPLES}), {"test": kept})
 
 
 def test_settings_scores_and_predictions_that_differ(made: MadeLedger) -> None:

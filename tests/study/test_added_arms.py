@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fairtune.cli.app import app
 from fairtune.settings.values import LARGEST_SEED
-from fairtune.study.added_arms import copy_seeds
+from fairtune.study.controls import copy_seeds
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.study_file import load_study
 from fairtune.study.yaml_tree import parse_yaml

@@ -12,11 +12,10 @@ import pytest
 
 from fairtune.core.cautions import Caution
 from fairtune.core.errors import FairtuneError
-from fairtune.study.cautions import RefusedPlan
+from fairtune.study.cautions import RefusedPlan, language_caution
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
-from fairtune.study.training_cautions import language_caution
 from fairtune.study.yaml_tree import parse_yaml
 from fairtune.tasks.task import Split
 

@@ -12,7 +12,7 @@ import pytest
 from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.registry import parse_method_use
 from fairtune.settings.sections import Train
-from fairtune.study.audit import Difference, arm_settings, find_controls, find_differences
+from fairtune.study.controls import Difference, arm_settings, find_controls, find_differences
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.schema import Study
 from fairtune.study.study_file import load_study

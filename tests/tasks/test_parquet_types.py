@@ -101,17 +101,9 @@ def as_label(file: Path) -> Any:
     return as_task(file, label="odd").labels
 
 
-def as_kind(file: Path) -> Any:
-    return as_task(file, kinds="odd").splits["test"].kinds
-
-
 def as_documents(file: Path) -> Any:
     corpus = load_corpus({"kind": "language_model", "train": str(file), "text": "odd"})
     return [text for texts in corpus.documents("train") for text in texts]
-
-
-def as_trained_text(file: Path) -> Any:
-    return read_labelled(file, ["odd"], "label").texts
 
 
 def as_trained_label(file: Path) -> Any:
@@ -122,10 +114,7 @@ def as_asked(file: Path) -> Any:
     return [text for records in RowReader(str(file)) for (text,) in records.texts(["odd"])]
 
 
-ROLES = {
-    role.__name__: role
-    for role in (as_text, as_label, as_kind, as_documents, as_trained_text, as_trained_label, as_asked)
-}
+ROLES = {role.__name__: role for role in (as_text, as_label, as_documents, as_trained_label, as_asked)}
 
 
 def refusal(use: Callable[[Path], Any], file: Path) -> str | None:
@@ -174,7 +163,7 @@ def test_numbers_are_labels(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("role", ROLES)
 def test_what_is_not_one_value_is_refused_with_its_type_and_what_to_do(kind: str, role: str, tmp_path: Path) -> None:
     file = written(tmp_path, OTHERS[kind]())
-    type_name = kind.split()[0] if role in ("as_text", "as_label", "as_kind", "as_documents") else ""
+    type_name = kind.split()[0] if role in ("as_text", "as_label", "as_documents") else ""
     with pytest.raises(DataError, match=f"'odd' has .*the Parquet type {type_name}.* write it as texts"):
         ROLES[role](file)
 

@@ -20,10 +20,8 @@ from fairtune.analysis.ledger_runs import LedgerRun
 from fairtune.analysis.results import load_results
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed
-from fairtune.ledger.examples import FILE as EXAMPLES
-from fairtune.ledger.examples import read_examples
 from fairtune.ledger.folders import find_folder
-from fairtune.ledger.predictions import Predictions, TextScores
+from fairtune.ledger.predictions import EXAMPLES_FILE, Predictions, TextScores, read_examples
 from fairtune.ledger.seals import DAMAGED, FINISHED, run_state
 from fairtune.ledger.studies import read_study
 
@@ -326,7 +324,7 @@ def _examples(
     texts: dict[str, tuple[str, ...]] = {}
     for side in sides:
         try:
-            kept = read_examples(side.home / EXAMPLES, "test")
+            kept = read_examples(side.home / EXAMPLES_FILE, "test")
         except LedgerError:
             continue  # texts are for readers: the ids say which examples they are
         texts = dict(zip(kept.ids, kept.texts, strict=True))

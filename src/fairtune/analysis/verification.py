@@ -13,10 +13,8 @@ from fairtune.analysis.results import load_results
 from fairtune.analysis.tuned_arms import read_tuning
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed
-from fairtune.ledger.examples import FILE as EXAMPLES
-from fairtune.ledger.examples import about_examples
 from fairtune.ledger.folders import RunFolder, require_study, run_folders
-from fairtune.ledger.predictions import read_predictions
+from fairtune.ledger.predictions import EXAMPLES_FILE, about_examples, read_predictions
 from fairtune.ledger.seals import (
     DAMAGED,
     FINISHED,
@@ -96,8 +94,8 @@ def _study_files(home: Path) -> Iterator[str]:
             reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
             yield f"{file} {reason}."
     yield from (f"{home / name}." for name in read_sessions(home)[1])
-    if (home / EXAMPLES).exists() and about_examples(home / EXAMPLES) is None:
-        yield f"{home / EXAMPLES} is not what was written; running the study again rewrites it."
+    if (home / EXAMPLES_FILE).exists() and about_examples(home / EXAMPLES_FILE) is None:
+        yield f"{home / EXAMPLES_FILE} is not what was written; running the study again rewrites it."
 
 
 def _choices(runs: Path, study: str, plan: dict[str, Any]) -> Iterator[str]:

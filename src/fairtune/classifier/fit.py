@@ -53,8 +53,8 @@ from fairtune.models.transformers_files import explain_failure, read_config
 from fairtune.settings.metrics import METRICS, metrics_of_classes, predicted_classes
 from fairtune.settings.score_metrics import ScoredExamples
 from fairtune.settings.values import AUTO
+from fairtune.study.cautions import language_caution, setting_cautions
 from fairtune.study.problems import Problem
-from fairtune.study.training_cautions import language_caution, setting_cautions
 from fairtune.tasks.card.lengths import auto_length, count_tokens
 from fairtune.tasks.task import Split
 from fairtune.tasks.tokens.encoded_splits import Encoded, encode

@@ -12,7 +12,7 @@ from fairtune.core.cache import key_of
 from fairtune.core.errors import Stopped
 from fairtune.core.files import remove_leftovers, write_sealed
 from fairtune.core.stages import stage
-from fairtune.ledger.examples import FILE, AboutExamples, Examples, about_examples, write_examples
+from fairtune.ledger.predictions import EXAMPLES_FILE, AboutExamples, Examples, about_examples, write_examples
 from fairtune.ledger.studies import write_study
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.study.plan import Plan
@@ -57,13 +57,13 @@ def _record_card(plan: Plan, file: Path) -> None:
 def record_examples(plan: Plan, home: Path) -> None:
     """Keep the scored examples. They are a help to readers: without them a study runs all the same, and the file says why."""
     try:
-        _write_examples(plan, home / FILE)
+        _write_examples(plan, home / EXAMPLES_FILE)
     except Stopped:
         raise
     except Exception as error:
         problem = AboutExamples(key="", scored={}, problem=f"{type(error).__name__}: {error}")
         with contextlib.suppress(OSError):
-            write_examples(home / FILE, problem, {})
+            write_examples(home / EXAMPLES_FILE, problem, {})
 
 
 def _write_examples(plan: Plan, file: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from fairtune.core.errors import FairtuneError
 from fairtune.execution.study_run import Monitor, run_plan
 from fairtune.ledger.trials import score_trials
-from fairtune.study.added_arms import trained_study
+from fairtune.study.controls import trained_study
 from fairtune.study.plan import Plan, make_trial_plan
 from fairtune.study.schema import Study
 from fairtune.study.trials import Scores, Trial, Tuned, best_trial, find_trials

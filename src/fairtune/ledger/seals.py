@@ -76,7 +76,7 @@ class KeptStates:
     def __init__(self) -> None:
         self._ended: dict[Path, RunState] = {}
 
-    def state(self, folder: RunFolder, key: str | None = None) -> RunState:
+    def state(self, folder: RunFolder) -> RunState:
         """The same as `run_state`."""
         found = self._ended.get(folder.path)
         with contextlib.suppress(OSError):
@@ -86,7 +86,7 @@ class KeptStates:
             found = run_state(folder)
             if RESULT in found.files:
                 self._ended[folder.path] = found
-        return found.of(key)
+        return found
 
 
 def close_run(folder: RunFolder, key: str, result: dict[str, Any]) -> None:

@@ -111,15 +111,20 @@ def check_model(spec: str | Mapping[str, Any]) -> None:
         check_model_folder(f"model '{spec}'", folder)
 
 
-def require_here(spec: str | Mapping[str, Any]) -> None:
-    """Tell of a model of the hub that is not in its cache: it cannot be had, or has yet to be fetched."""
+def require_here(spec: str | Mapping[str, Any], fetched: bool = False) -> None:
+    """Refuse a model of the hub that is not in its cache where the network is forbidden, or that has yet to be fetched.
+
+    Args:
+        fetched: whether it has to be there already, and not only within reach.
+    """
     if parse_preset(spec) is not None or _model_folder(str(spec)) is not None or _cached(str(spec)) is not None:
         return
     if _offline():
         raise ModelError(_unreachable(str(spec), OSError("the network is forbidden")))
-    raise ModelError(
-        f"model '{spec}': no preset or folder of that name, so it will be fetched from the hub.{nearest(str(spec), NAMES)}"
-    )
+    if fetched:
+        raise ModelError(
+            f"model '{spec}': no preset or folder of that name, so it will be fetched from the hub.{nearest(str(spec), NAMES)}"
+        )
 
 
 def _model_folder(name: str) -> Path | None:

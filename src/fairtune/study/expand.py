@@ -18,8 +18,18 @@ from fairtune.settings.few_labels import examples_used, few_labels
 from fairtune.settings.learners import count_pairs
 from fairtune.settings.model import TrainedTokenizer
 from fairtune.settings.values import AUTO, LONGEST_NAME
-from fairtune.study.added_arms import arm_line, free_name, matched_controls, missing_controls, trained_study, with_arms
-from fairtune.study.audit import ArmSettings, arm_settings, find_controls, find_primaries
+from fairtune.study.controls import (
+    ArmSettings,
+    arm_line,
+    arm_settings,
+    find_controls,
+    find_primaries,
+    free_name,
+    matched_controls,
+    missing_controls,
+    trained_study,
+    with_arms,
+)
 from fairtune.study.input_checks import require_samples
 from fairtune.study.schema import Study
 from fairtune.study.trials import Tuned, tuned_study

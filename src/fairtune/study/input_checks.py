@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path as FilePath
 from typing import Any
@@ -44,15 +44,14 @@ def input_problems(data: Mapping[str, Any], base: FilePath) -> Iterator[Fault]:
     yield from _models(data, base, check_model)
 
 
-def absences(data: Mapping[str, Any], base: FilePath) -> Iterator[Fault]:
-    """What is right but not on this machine, and cannot be fetched: published data, and models of the hub."""
+def absences(data: Mapping[str, Any], base: FilePath, fetched: bool = False) -> Iterator[Fault]:
+    """What is right but not on this machine, published data and models of the hub: what cannot be fetched, or has yet to be."""
     for field in ("task", "train_on"):
         wanted = ALIASES.get(name, name) if isinstance(name := data.get(field), str) else None
         found = next((task for task in descriptions() if task.name == wanted), None) if wanted else None
         if found is not None and found.missing and not _is_kept(found.name):
             yield (field,), f"'{name}': {found.missing.removesuffix('.')}."
-    if not any(input_problems(data, base)):
-        yield from _models(data, base, require_here)
+    yield from _models(data, base, partial(require_here, fetched=fetched))
 
 
 def _is_kept(name: str) -> bool:

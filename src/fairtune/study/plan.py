@@ -18,9 +18,8 @@ from fairtune.models.attention_layouts import registered_layouts
 from fairtune.settings.few_labels import SharedSample, is_resampled, shared_samples
 from fairtune.settings.sections import UNUSED
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
-from fairtune.study.added_arms import copy_seeds
-from fairtune.study.audit import ArmSettings, Difference, arm_settings, find_differences, find_primaries
 from fairtune.study.cautions import find_cautions
+from fairtune.study.controls import ArmSettings, Difference, arm_settings, copy_seeds, find_differences, find_primaries
 from fairtune.study.expand import FullStudy, expand, find_inputs
 from fairtune.study.run_spec import RunSettings, RunSpec, hash_of
 from fairtune.study.schema import Study

@@ -15,7 +15,7 @@ from fairtune.core.errors import ModelError, nearest, one_of, shown
 from fairtune.methods.config import MethodUse
 from fairtune.methods.layerwise_lr import LayerwiseLRConfig
 from fairtune.methods.registry import parse_method_use, registered
-from fairtune.models.presets import parse_preset, preset_name
+from fairtune.models.presets import parse_preset
 from fairtune.models.tokenizers import NO_TOKENIZER
 from fairtune.settings.claims import POINTS, Claim, read_amount
 from fairtune.settings.file_task import FileTask
@@ -24,8 +24,7 @@ from fairtune.settings.sections import UNUSED, Train
 from fairtune.settings.tune import DATA, FIXED, Range, Tune, Values, space_size
 from fairtune.settings.values import LANGUAGE_MODEL as TEXT
 from fairtune.settings.values import MOST_RUNS
-from fairtune.study.added_arms import missing_controls
-from fairtune.study.audit import is_tuned
+from fairtune.study.controls import is_tuned, missing_controls
 from fairtune.study.schema import Study
 from fairtune.study.yaml_tree import Path
 from fairtune.tasks.catalogue import task_names
@@ -63,7 +62,7 @@ def study_problems(study: Study) -> Iterator[Fault]:
         yield ("seeds",), f"{runs:,} runs; a study has at most {MOST_RUNS:,}; use fewer"
     if known:  # what suits an unknown task depends on what its name was meant to be
         yield from _kind_settings(study, kind)
-    yield from _preset(study, kind)
+    yield from _preset(study)
     if study.tune is not None:
         yield from _tuning(study, study.tune, kind)
     for place, claim in enumerate(study.claims):
@@ -99,28 +98,16 @@ def _of_other_kind(metric: str | None, kind: str) -> str:
     return f"{metric} is for {other}, which this task is not; use one of {one_of(metrics_of_kind(kind))}"
 
 
-def _preset(study: Study, kind: str) -> Iterator[Fault]:
-    """A preset that is not known, that has no tokenizer, or that is too short for its inputs."""
+def _preset(study: Study) -> Iterator[Fault]:
+    """A preset that is not known, or that has no tokenizer."""
     try:
         preset = parse_preset(study.model)
     except ModelError as error:
         place = ("model",) if isinstance(study.model, str) else ("model", "preset")
         yield place, str(error).removeprefix("model: ").removesuffix(".")
         return
-    if preset is None:
-        return
-    if study.tokenizer is None:
+    if preset is not None and study.tokenizer is None:
         yield ("model",), NO_TOKENIZER
-    places: dict[Path, Any] = {}
-    for arm, own in study.arms.items():
-        if getattr(own, "max_length", None) is not None:
-            places["arms", arm, "max_length"] = study.settings(arm).max_length
-        elif kind != TEXT or "max_length" in study.train.model_fields_set:  # else it is the model's context
-            places["train", "max_length"] = study.train.max_length
-    for path, length in places.items():
-        if isinstance(length, int) and length > preset["context"]:
-            limit = f"the {preset['context']} positions of {preset_name(preset)}"
-            yield path, f"{length} tokens are more than {limit}; lower it, or set the preset's `context`"
 
 
 def _claim_problems(study: Study, claim: Claim, kind: str | None) -> Iterator[Fault]:

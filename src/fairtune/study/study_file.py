@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
@@ -26,7 +27,9 @@ Look = Callable[[Mapping[str, Any], FilePath], Iterable[tuple[Path, str]]]
 RIGHT: tuple[Look, ...] = (input_problems,)
 """Finds what a study names that is wrong on any machine."""
 HERE: tuple[Look, ...] = (input_problems, absences)
-"""Also what is right, as far as can be known, but not on this machine."""
+"""Also what is right, but cannot be had on this machine."""
+FETCHED: tuple[Look, ...] = (input_problems, partial(absences, fetched=True))
+"""Also what has yet to be fetched."""
 
 
 def load_study(
@@ -73,7 +76,7 @@ def find_absences(source: StudySource, check: Callable[[StudySource, Sequence[Lo
         check: of its kind of file, `check_file` or `check_suite`.
     """
     try:
-        check(source, HERE)
+        check(source, FETCHED)
     except StudyError as error:
         return list({problem.message: problem for problem in error.problems}.values())
     return []

@@ -19,8 +19,7 @@ from fairtune.ledger.trials import trials_name
 from fairtune.settings.metrics import METRICS
 from fairtune.settings.tune import Point, Range, Space, Tune, Values, space_size
 from fairtune.settings.values import LONGEST_NAME
-from fairtune.study.added_arms import with_arms
-from fairtune.study.audit import is_tuned
+from fairtune.study.controls import is_tuned, with_arms
 from fairtune.study.schema import Arm, Study
 from fairtune.study.study_checks import with_fields
 

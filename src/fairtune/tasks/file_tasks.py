@@ -16,9 +16,9 @@ from fairtune.tasks.reading.files import file_identity
 from fairtune.tasks.reading.labels import refuse_scores
 from fairtune.tasks.reading.reader import first_columns
 from fairtune.tasks.reading.rows import Rows, read_rows
-from fairtune.tasks.splits import by_hash, labelled_rows, make_split, read_labels
+from fairtune.tasks.splits import by_hash, labelled_rows, make_splits
 from fairtune.tasks.stores import file_texts
-from fairtune.tasks.task import SPLITS, Task, prepared
+from fairtune.tasks.task import Task, prepared
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,10 @@ def load_split_files(spec: FileTask, given: Mapping[str, SplitFile]) -> Task:
 def _read(spec: FileTask, given: Mapping[str, SplitFile], aside: Path) -> Task:
     rows, notes = _read_rows(spec, given, aside)
     parts = rows | by_hash(rows["train"], spec.text, spec.shares)
-    names, numbers = read_labels(parts, spec.label, spec.labels)
+    names, splits = make_splits(parts, spec.text, spec.label, spec.labels, aside)
     if not (metric := METRICS[spec.metric]).fits(len(names)):
         wrong = f"{spec.metric} is for {metric.classes} and this task has {len(names)}; use {metric.instead}."
         raise TaskError([("metric", wrong)])
-    splits = {name: make_split(parts[name], spec.text, spec.label, numbers, name, aside) for name in SPLITS}
     source = one_of(one.name or one.file.name for one in given.values())
     return Task(spec.name, spec.metric, names, splits, f"files {source}", notes=notes)
 

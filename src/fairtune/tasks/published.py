@@ -9,7 +9,7 @@ from typing import Any
 from fairtune.core.errors import DataError
 from fairtune.tasks.definitions import Definition
 from fairtune.tasks.reading.rows import Rows
-from fairtune.tasks.splits import by_hash, fixed_halves, make_split, read_labels
+from fairtune.tasks.splits import by_hash, fixed_halves, make_splits
 from fairtune.tasks.stores import Store, find_store
 from fairtune.tasks.task import Task, is_prepared, prepared
 
@@ -44,8 +44,7 @@ def _read(task: Definition, store: Store, aside: Path) -> Task:
     if halved:
         parts.pop("test", None)
     parts |= by_hash(parts["train"], task.text, task.shares)
-    _, numbers = read_labels(parts, task.label, [str(number) for number in range(len(task.labels))])
-    splits = {name: make_split(rows, task.text, task.label, numbers, name, aside) for name, rows in parts.items()}
+    _, splits = make_splits(parts, task.text, task.label, [str(number) for number in range(len(task.labels))], aside)
     if halved:
         splits["validation"], splits["test"] = fixed_halves(splits["validation"])
     reported = f"halves of the {task.validation} split" if halved else f"{task.test} split"
@@ -58,7 +57,7 @@ def _read(task: Definition, store: Store, aside: Path) -> Task:
 def _unlabelled(task: Definition, parts: dict[str, Rows]) -> bool:
     """Whether the labels of the test split are kept secret; where any others are, the data cannot be used."""
     for role, rows in parts.items():
-        without = sum(batch.count((UNLABELLED,)) for batch in rows.batches([task.label]))
+        without = rows.counts(task.label)[UNLABELLED]
         if role == "test" and without == len(rows):
             return True
         if without:

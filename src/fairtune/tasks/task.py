@@ -36,7 +36,7 @@ class TextView(Sequence[Texts]):
     """The texts of a split, made into Python's own only where they are looked at."""
 
     def __init__(self, table: Any) -> None:
-        self._table = table.select([name for name in TEXT_COLUMNS if name in table.column_names])
+        self._table = table
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -93,7 +93,12 @@ class Split:
 
     @cached_property
     def texts(self) -> TextView:
-        return TextView(self.table)
+        return TextView(self.text_table)
+
+    @property
+    def text_table(self) -> Any:
+        """One column of texts, or the two of pairs."""
+        return self.table.select([name for name in TEXT_COLUMNS if name in self.table.column_names])
 
     @cached_property
     def labels(self) -> Labels:
@@ -114,8 +119,7 @@ class Split:
     def _hashes(self) -> tuple[Hashes, Hashes]:
         if "exact" in self.table.column_names:
             return _numbers(self.table.column("exact")), _numbers(self.table.column("normal"))
-        texts = [name for name in TEXT_COLUMNS if name in self.table.column_names]
-        return exact_and_normal([self.table.column(name) for name in texts])
+        return exact_and_normal(self.text_table.columns)
 
     @property
     def kinds(self) -> tuple[str | None, ...] | None:
@@ -131,27 +135,14 @@ class Split:
         if self.known:
             return self.known
         digest = hashlib.sha256()
-        self._add_columns(["id"], digest)
+        _add_columns(self.table.select(["id"]), digest)
         self.add_to(digest)
         return digest.hexdigest()
 
     def add_to(self, digest: Any) -> None:
         """Texts and labels into a hash."""
-        self._add_columns([name for name in TEXT_COLUMNS if name in self.table.column_names], digest)
+        _add_columns(self.text_table, digest)
         digest.update(self.labels.astype("<i8").tobytes())
-
-    def _add_columns(self, names: Sequence[str], digest: Any) -> None:
-        """The texts of some columns into a hash, in UTF-8, a null byte after each example."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        text = pa.large_string()
-        for batch in self.table.select(list(names)).to_batches(max_chunksize=BATCH):
-            columns = [pc.cast(column, text) for column in batch.columns]
-            whole = pc.binary_join_element_wise(*columns, pa.scalar(PAIR_SEPARATOR, text))
-            ended = pc.binary_join_element_wise(whole, pa.scalar("", text), pa.scalar("\0", text))
-            if len(ended):
-                digest.update(ended.buffers()[2].slice(0, pc.sum(pc.binary_length(ended)).as_py()))
 
 
 @dataclass(frozen=True)
@@ -189,7 +180,6 @@ class Task:
     labels: tuple[str, ...]
     splits: Mapping[str, Split]
     source: str
-    kind: str = "classify"
     known: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -214,7 +204,7 @@ class Task:
     def facts(self) -> TaskFacts:
         rows = {name: len(split) for name, split in self.splits.items()}
         hashes = {name: split.identity for name, split in self.splits.items()}
-        return TaskFacts(self.name, self.kind, self.metric, self.labels, rows, self.source, self.fingerprint, hashes)
+        return TaskFacts(self.name, "classify", self.metric, self.labels, rows, self.source, self.fingerprint, hashes)
 
 
 def prepared(parts: Any, make: Callable[[Path], Task]) -> Task:
@@ -246,6 +236,20 @@ def _open(folder: Path) -> Task:
     facts = json.loads((folder / "task.json").read_bytes())
     splits = {name: Split(open_table(folder / f"{name}.arrow"), known) for name, known in facts["splits"].items()}
     return Task(**{**facts, "labels": tuple(facts["labels"]), "notes": tuple(facts["notes"]), "splits": splits})
+
+
+def _add_columns(table: Any, digest: Any) -> None:
+    """Texts into a hash, in UTF-8, a null byte after each row."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = pa.large_string()
+    for batch in table.to_batches(max_chunksize=BATCH):
+        columns = [pc.cast(column, text) for column in batch.columns]
+        whole = pc.binary_join_element_wise(*columns, pa.scalar(PAIR_SEPARATOR, text))
+        ended = pc.binary_join_element_wise(whole, pa.scalar("", text), pa.scalar("\0", text))
+        if len(ended):
+            digest.update(ended.buffers()[2].slice(0, pc.sum(pc.binary_length(ended)).as_py()))
 
 
 def _numbers(column: Any) -> Any:

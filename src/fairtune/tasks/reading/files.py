@@ -36,9 +36,6 @@ def format_of(file: Path, allowed: Sequence[str] = FORMATS, or_else: str = "") -
 
     Args:
         or_else: what a user may do instead.
-
-    Raises:
-        DataError: it is none of those that are allowed.
     """
     found = suffix_of(file)
     if found.removeprefix(".") not in allowed:
@@ -75,11 +72,7 @@ def explain_errors(file: Path | str) -> Iterator[None]:
 
 
 def shards(path: Path) -> list[Path]:
-    """The file itself, or the files of a folder in the order of their names; all of one format.
-
-    Raises:
-        DataError: a folder without data files, or with several formats.
-    """
+    """The file itself, or the files of a folder in the order of their names; all of one format."""
     if not path.is_dir():
         format_of(path)
         return [path]
@@ -95,18 +88,11 @@ def shards(path: Path) -> list[Path]:
 
 
 def file_identity(path: Path) -> str:
-    """What a file or a folder of shards holds, as a hash.
-
-    Raises:
-        DataError: it is not there or cannot be read.
-    """
-    files = shards(path)
-    for file in files:
-        require_file(file)
-    try:
+    """What a file or a folder of shards holds, as a hash."""
+    with explain_errors(path):
+        files = shards(path)
+        require_file(path)
         hashes = [content_hash(file) for file in files]
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from None
     return hashes[0] if len(hashes) == 1 else key_of(hashes)
 
 
@@ -122,9 +108,6 @@ def decode(where: Path | str, read: Callable[[int], bytes], encoding: str | None
 
     Args:
         encoding: as Python calls it, where a user says so.
-
-    Raises:
-        DataError: while the text is read, bytes that are not of the encoding.
     """
     start = read(BLOCK)
     if encoding is None:

@@ -63,11 +63,6 @@ class Rows:
                 yield batch.take(self.picked[low:high] - first)
             first += len(batch)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
-        """The values of some columns, row by row, some rows at a time."""
-        for batch in self.arrow(columns):
-            yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
     def where_equal(self, column: str, value: str) -> Rows:
         import pyarrow.compute as pc
 
@@ -126,9 +121,6 @@ def read_rows(
         kind: the column that says of what kind a row is, or nothing.
         called: what messages call the file, where its name would tell a user nothing.
         encoding: of the file; None is UTF-8, or what its mark says.
-
-    Raises:
-        DataError: a row that cannot be used, or there is none.
     """
     import pyarrow as pa
 

@@ -10,7 +10,7 @@ from fairtune.tasks.definitions import TITLES
 from fairtune.tasks.duplicates import without_duplicates
 from fairtune.tasks.reading.files import file_identity
 from fairtune.tasks.reading.rows import read_rows
-from fairtune.tasks.splits import by_hash, make_split, read_labels
+from fairtune.tasks.splits import by_hash, make_splits
 from fairtune.tasks.stores import MIRROR, mirror_file, mirror_folder
 from fairtune.tasks.task import Task, prepared
 from fairtune.tasks.titles.files import read_titles, write_made
@@ -37,8 +37,7 @@ def titles() -> Task:
         rows = read_rows(aside / "made.jsonl", text, label, aside / "made.rows", "kind")
         parts = by_hash(rows, text, TITLES.shares)
         parts["test"] = read_rows(judged, text, label, aside / "judged.rows")
-        _, numbers = read_labels(parts, label, ["0", "1"])
-        splits = {name: make_split(part, text, label, numbers, name, aside) for name, part in parts.items()}
+        _, splits = make_splits(parts, text, label, ["0", "1"], aside)
         sources = one_of(file.name.partition(".")[0] for file in correct)
         made = f"local mirror; {ROWS:,} titles made of {sources}, seed {SEED}"
         return Task(NAME, TITLES.metric, TITLES.labels, splits, f"{made}; reported on {TITLES.test}")

@@ -19,7 +19,7 @@ from fairtune.analysis.mistakes import (
 )
 from fairtune.core.errors import LedgerError
 from fairtune.core.printable import clip
-from fairtune.ledger.examples import FILE, AboutExamples, Examples, about_examples, read_examples
+from fairtune.ledger.predictions import EXAMPLES_FILE, AboutExamples, Examples, about_examples, read_examples
 
 LONGEST = 240
 """Characters of a text in a list."""
@@ -63,15 +63,15 @@ class KeptTexts:
 
 def read_texts(folder: Path) -> KeptTexts:
     """What the folder of a study keeps."""
-    about = about_examples(folder / FILE)
+    about = about_examples(folder / EXAMPLES_FILE)
     if about is None:
-        return KeptTexts({}, None, f"the study has no {FILE} that can be read; run it again to write one")
+        return KeptTexts({}, None, f"the study has no {EXAMPLES_FILE} that can be read; run it again to write one")
     if about.problem is not None:
         return KeptTexts({}, about, f"they could not be kept ({about.problem})")
     try:
-        return KeptTexts({split: read_examples(folder / FILE, split) for split in about.scored}, about, None)
+        return KeptTexts({split: read_examples(folder / EXAMPLES_FILE, split) for split in about.scored}, about, None)
     except LedgerError:
-        return KeptTexts({}, about, f"the study's {FILE} is damaged; run it again to write it anew")
+        return KeptTexts({}, about, f"the study's {EXAMPLES_FILE} is damaged; run it again to write it anew")
 
 
 def _cut(text: str) -> str:
