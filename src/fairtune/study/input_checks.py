@@ -103,8 +103,10 @@ def _models(data: Mapping[str, Any], base: FilePath, check: Callable[[str], None
         try:
             if not is_preset(name):  # presets are checked with the study's other fields
                 check(absolute_folder(name, base) or name)
-        except (ModelError, OSError, ValueError) as error:
+        except (ModelError, ValueError) as error:
             yield path, str(error).removeprefix("model ")
+        except OSError as error:
+            yield path, f"cannot be read: {error.strerror}"
 
 
 def require_samples(study: Study, data: Task, metric: str) -> None:
