@@ -102,25 +102,15 @@ def field_docs() -> list[FieldDoc]:
 
 
 def method_names() -> list[str]:
-    """Every method that an arm can have, by the alphabet."""
     return list(_methods())
 
 
 def method_docs(name: str) -> list[FieldDoc]:
-    """Every setting of a method."""
     return list(_below(_methods()[name], ""))
 
 
 def find_fields(name: str) -> list[FieldDoc]:
-    """A field and all that are below it.
-
-    Args:
-        name: its place in a study file, such as train.epochs, arms.my-arm.lr or arms.my-arm.methods[0].focal.gamma; a
-            method's also as arms.focal or focal.gamma.
-
-    Raises:
-        FairtuneError: there is no such field.
-    """
+    """A field and all that are below it, by its place in a study file; a method's also as arms.focal or focal.gamma."""
     docs = field_docs()
     known = {doc.path: doc for doc in docs}
     path = next((one for one in _documented(name) if one in known), None)
