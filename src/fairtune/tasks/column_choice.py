@@ -133,9 +133,6 @@ def describe_file(path: Path, encoding: str | None = None, most: int = MOST_ROWS
 
     Args:
         encoding: as a user calls it; None is UTF-8, or what the file's mark says.
-
-    Raises:
-        DataError: it is not there, cannot be read, or has no rows; a damaged row.
     """
     require_file(path)
     columns: dict[str, ColumnFacts] = {}
@@ -171,9 +168,6 @@ def choose_task_columns(facts: FileFacts, text: Sequence[str] = (), label: str |
 
     Args:
         text, label: as the user named them, if so.
-
-    Raises:
-        FairtuneError: there is no such column, or nothing tells which it is.
     """
     check_columns(facts.where, list(facts.columns), [*text, *([label] if label else [])])
     if len(text) > 2:
@@ -194,11 +188,7 @@ def choose_task_columns(facts: FileFacts, text: Sequence[str] = (), label: str |
 
 
 def require_header(facts: FileFacts, columns: ColumnChoice) -> None:
-    """Refuse a table whose first line is a row like the others: its label is a label, and its text is a sentence.
-
-    Raises:
-        DataError: there is no header.
-    """
+    """Refuse a table whose first line is a row like the others: its label is a label, and its text is a sentence."""
     values, text = facts.columns[columns.label].values, columns.text[0]
     if facts.delimiter and values and columns.label in values and len(text.split()) >= WORDS_OF_A_TEXT:
         raise DataError(
@@ -209,11 +199,7 @@ def require_header(facts: FileFacts, columns: ColumnChoice) -> None:
 
 
 def require_classes(facts: FileFacts, label: str) -> dict[str, int]:
-    """How often each label occurs, the most frequent first.
-
-    Raises:
-        DataError: the column has one class only, no labels at all, or far too many.
-    """
+    """How often each label occurs, the most frequent first."""
     column = facts.columns[label]
     values = column.values or Counter()
     refuse_scores(facts.where, label, values)

@@ -54,9 +54,6 @@ def labelled_rows(rows: Rows, column: str, given: Sequence[str] | None, skip: bo
     Args:
         given: the labels that the study lists; one that else would mean none, such as NA, is a class.
         skip: leave rows without a label out.
-
-    Raises:
-        DataError: there are such rows, and they are not to be left out; or there are no others.
     """
     without = rows.missing(column, NO_LABEL - set(given or ()))
     if not without.any():
@@ -82,9 +79,6 @@ def read_labels(
 
     Args:
         given: the names; else they are the labels of the training split.
-
-    Raises:
-        TaskError: rows without a label, labels of several types, or too many, too few or other ones in a split.
     """
     problems, written = Problems(), {}
     for split, rows in parts.items():
@@ -175,9 +169,6 @@ def make_splits(
     Args:
         given: the names, where they are not those of the training split.
         aside: a folder in which the splits are written, to be mapped from there.
-
-    Raises:
-        TaskError: what is wrong with the labels; a text that is not there.
     """
     names, numbers = read_labels(parts, label, given)
     return names, {name: _make_split(rows, text, label, numbers, name, aside) for name, rows in parts.items()}

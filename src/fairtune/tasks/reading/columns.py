@@ -33,9 +33,6 @@ def choose_columns(
 
     Args:
         take_first: whether of a wanted column that is there twice the first is taken, as tasks always did in CSV and TSV.
-
-    Raises:
-        DataError: one is not there, or more than once.
     """
     chosen = found
     if wanted is not None:

@@ -36,9 +36,6 @@ def format_of(file: Path, allowed: Sequence[str] = FORMATS, or_else: str = "") -
 
     Args:
         or_else: what a user may do instead.
-
-    Raises:
-        DataError: it is none of those that are allowed.
     """
     found = suffix_of(file)
     if found.removeprefix(".") not in allowed:
@@ -75,11 +72,7 @@ def explain_errors(file: Path | str) -> Iterator[None]:
 
 
 def shards(path: Path) -> list[Path]:
-    """The file itself, or the files of a folder in the order of their names; all of one format.
-
-    Raises:
-        DataError: a folder without data files, or with several formats.
-    """
+    """The file itself, or the files of a folder in the order of their names; all of one format."""
     if not path.is_dir():
         format_of(path)
         return [path]
@@ -95,11 +88,7 @@ def shards(path: Path) -> list[Path]:
 
 
 def file_identity(path: Path) -> str:
-    """What a file or a folder of shards holds, as a hash.
-
-    Raises:
-        DataError: it is not there or cannot be read.
-    """
+    """What a file or a folder of shards holds, as a hash."""
     with explain_errors(path):
         files = shards(path)
         require_file(path)
@@ -119,9 +108,6 @@ def decode(where: Path | str, read: Callable[[int], bytes], encoding: str | None
 
     Args:
         encoding: as Python calls it, where a user says so.
-
-    Raises:
-        DataError: while the text is read, bytes that are not of the encoding.
     """
     start = read(BLOCK)
     if encoding is None:

@@ -27,9 +27,6 @@ def parquet_tables(file: Path, columns: Sequence[str] | None) -> Iterator[tuple[
 
     Args:
         columns: to read; None for all.
-
-    Raises:
-        DataError: it is no Parquet file, or a damaged one; a column is not there or there twice.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -58,11 +55,7 @@ def parquet_tables(file: Path, columns: Sequence[str] | None) -> Iterator[tuple[
 
 
 def plain_column(where: object, table: Any, column: str) -> Any:
-    """A column of single values: texts in Arrow's largest type, numbers as they are.
-
-    Raises:
-        DataError: it has lists, mappings or the like, or bytes that are no text; names the column and its type.
-    """
+    """A column of single values: texts in Arrow's largest type, numbers as they are."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -86,11 +79,7 @@ def plain_column(where: object, table: Any, column: str) -> Any:
 
 
 def python_values(where: object, column: str, found: Any) -> list[Any]:
-    """A column's values as Python has them, of whatever type.
-
-    Raises:
-        DataError: names the column and its type.
-    """
+    """A column's values as Python has them, of whatever type."""
     with _explain_errors(where, column, found.type):
         return list(found.to_pylist())
 

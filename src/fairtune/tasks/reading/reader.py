@@ -88,21 +88,13 @@ class RowBatch:
         return list(self.data.column_names)
 
     def values(self, column: str) -> list[Any]:
-        """What the rows have in a column, None where they do not have it.
-
-        Raises:
-            DataError: the column of a Parquet file is of a type that is neither text nor number.
-        """
+        """What the rows have in a column, None where they do not have it."""
         if isinstance(self.data, list):
             return [row.get(column) for row in self.data]
         return python_values(self.where, column, plain_column(self.where, self.data, column))
 
     def texts(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
-        """The texts in one or two columns.
-
-        Raises:
-            DataError: a row without the column, with nothing in it (an empty text is a text), or with what is no text.
-        """
+        """The texts in one or two columns; an empty text is one, nothing is not."""
         return list(zip(*(self._texts(column) for column in columns), strict=True))
 
     def _texts(self, column: str) -> list[str]:
@@ -117,11 +109,7 @@ class RowBatch:
         return [text for text in texts if text is not None]
 
     def optional_texts(self, column: str) -> list[str | None]:
-        """The texts in a column, None where a row has nothing there.
-
-        Raises:
-            DataError: a row has what is no text.
-        """
+        """The texts in a column, None where a row has nothing there."""
         return checked_texts(self.where, column, self.values(column), self.numbers)
 
     def strings(self, column: str) -> Any:
@@ -133,11 +121,7 @@ class RowBatch:
 
 
 def checked_texts(where: Path | str, column: str, values: Sequence[Any], numbers: Sequence[int]) -> list[str | None]:
-    """Values that are texts which can be tokenised, or nothing at all.
-
-    Raises:
-        DataError: the first that is neither, with its row.
-    """
+    """Values that are texts which can be tokenised, or nothing at all."""
     texts = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
     for number, text in zip(numbers, texts, strict=True):
         if text is not None and not isinstance(text, str):
@@ -238,11 +222,7 @@ class RowReader:
             return "txt"
 
     def __iter__(self) -> Iterator[RowBatch]:
-        """The rows, some at a time; once.
-
-        Raises:
-            DataError: a damaged row, a column that is not there or there twice, no row at all where whole ones are asked for.
-        """
+        """The rows, some at a time; once."""
         most, empty = FIRST_ROWS, True
         with self._open, explain_errors(self.where):
             for numbers, data in self._parts():
@@ -365,9 +345,6 @@ def shard_batches(
 
     Args:
         called: what messages call it, where its name would tell a user nothing.
-
-    Raises:
-        DataError: no such file, unknown format, not UTF-8, a column that is not there, a damaged row.
     """
     done = 0
     for file in shards(path):

@@ -121,9 +121,6 @@ def read_rows(
         kind: the column that says of what kind a row is, or nothing.
         called: what messages call the file, where its name would tell a user nothing.
         encoding: of the file; None is UTF-8, or what its mark says.
-
-    Raises:
-        DataError: a row that cannot be used, or there is none.
     """
     import pyarrow as pa
 

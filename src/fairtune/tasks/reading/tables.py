@@ -40,9 +40,6 @@ class DelimitedTable:
 
     Attributes:
         delimiter: what separates the columns.
-
-    Raises:
-        DataError: there is no header, or it lacks a column.
     """
 
     def __init__(self, where: Path | str, blocks: Iterator[str], usual: str, columns: Sequence[str] | None) -> None:
@@ -65,11 +62,7 @@ class DelimitedTable:
         self._lines, self._text = _line_ends(header[0]), text[header.end() :]
 
     def __iter__(self) -> Iterator[tuple[Sequence[int], Any]]:
-        """Some rows at a time: their numbers, which count blank lines too, and an Arrow table.
-
-        Raises:
-            DataError: a quote that is not closed, or a row that is not as wide as the header.
-        """
+        """Some rows at a time: their numbers, which count blank lines too, and an Arrow table."""
         text = self._text
         while True:
             found = _rows(self.delimiter, "0,").match(text) if '"' in text else None
