@@ -24,9 +24,7 @@ SCHEMA_FILE = "fairtune-study.schema.json"
 LONG_TEXTS, LONG_INPUT = 700, 256
 """Characters on average from which texts are long, and the tokens that they are then cut at: attention is paid by the square."""
 UNBALANCED = 2.0
-"""From so many times as many examples of the largest class as of the smallest, accuracy flatters those who ignore the latter."""
-SMALL, MIDDLE, LARGE, QUICK = 500, 2_000, 20_000, 500
-"""Training examples, and those of a short trial."""
+"""From so many times as many examples of the largest class as of the smallest, accuracy says little of the latter."""
 HELD_OUT = 0.3
 """Share of a file's rows that is not trained on."""
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -80,16 +78,12 @@ profiles:
 
 @dataclass(frozen=True)
 class Starter:
-    """What a first study is made from.
+    """What a first study is made from: where its data comes from, its section `task`, and what was seen in the data.
 
     Args:
-        source: where its data comes from, for a comment.
-        task: its section `task`, and what else is to be said of the data.
         classes: how often each label occurs, the most frequent first.
         trained: training examples, about.
-        mean_length: characters of an example.
-        lines: what was seen in the data, and what was taken for what.
-        json: the same as data.
+        lines, json: what was seen in the data, and what was taken for what.
     """
 
     source: str
@@ -111,13 +105,13 @@ class Starter:
             called=printable(shlex.quote(file.name)),
             name=_word(name),
             task=self.task,
-            epochs=10 if trained < SMALL else 5 if trained < MIDDLE else 3 if trained < LARGE else 1,
+            epochs=10 if trained < 500 else 5 if trained < 2_000 else 3 if trained < 20_000 else 1,
             trained=trained,
-            batch_size=16 if trained < MIDDLE else 32,
+            batch_size=16 if trained < 2_000 else 32,
             length=length,
             method=WEIGHTED if _is_unbalanced(self.classes) else SMOOTHED,
             quick=_word(f"{name[: LONGEST_NAME - 6]}-quick"),
-            examples=min(QUICK, trained),
+            examples=min(500, trained),
         )
 
 
@@ -148,17 +142,17 @@ def file_starter(
         encoding: of the file, where the user said it.
         out: the study file, where its paths start.
     """
-    texts, shown = list(map(_word, columns.text)), _classes_text(classes)
+    texts, shown = ", ".join(map(_word, columns.text)), _classes_text(classes)
     unlabelled = facts.rows - facts.columns[columns.label].filled
     mean_length = sum(facts.columns[name].mean_length for name in columns.text)
-    relative = Path(os.path.relpath(file.resolve(), out.parent.resolve())).as_posix()
+    train = Path(os.path.relpath(file.resolve(), out.parent.resolve())).as_posix()
+    train = _word(f"./{train}" if train.startswith("~") else train)
     task = [
         "task:",
         f"  name: {_word(study_name(file))}",
-        f"  train: {_word(f'./{relative}' if relative.startswith('~') else relative)}  # a tenth is held out to select by, a "
-        "fifth to report",
+        f"  train: {train}  # a tenth is held out to select by, a fifth to report",
         "  # test: other.csv  # rows to report instead of that fifth, if you have some that nobody has seen",
-        f"  text: {texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}",
+        f"  text: {texts if len(columns.text) == 1 else f'[{texts}]'}",
         f"  label: {_word(columns.label)}  # {shown}",
     ]
     if len({re.fullmatch(r"[+-]?[0-9]*\.?[0-9]*", name) is None for name in classes}) > 1:
@@ -167,31 +161,22 @@ def file_starter(
         task.append(f"  encoding: {_word(encoding)}")
     if unlabelled:
         task.append(f"  unlabelled: skip  # {unlabelled:,} rows have no label; `refuse` stops at them")
-    fair = "accuracy  # or macro_f1, roc_auc, log_loss ..."
+    metric = "accuracy  # or macro_f1, roc_auc, log_loss ..."
     if _is_unbalanced(classes):
-        fair = "macro_f1  # the classes are of unequal size, and accuracy would hardly see the small ones"
-    task += [f"  metric: {fair}", "dedupe: true  # no training on what is tested, nor twice on the same text"]
-    rows = f"{facts.rows:,} rows" if facts.whole else f"the first {facts.rows:,} rows"
+        metric = "macro_f1  # the classes are of unequal size, and accuracy would hardly see the small ones"
+    task += [f"  metric: {metric}", "dedupe: true  # no training on what is tested, nor twice on the same text"]
     form = f", separated by {DELIMITERS.get(facts.delimiter, facts.delimiter)}" if facts.delimiter else ""
     lines = [
-        f"{file}: {rows}, {len(facts.columns)} columns{form}",
+        f"{file}: {'' if facts.whole else 'the first '}{facts.rows:,} rows, {len(facts.columns)} columns{form}",
         f"  text   {' and '.join(columns.text)} ({columns.why_text}): {mean_length:,.0f} characters on average",
         f"  label  {columns.label} ({columns.why_label}): {shown}",
         *([f"  {unlabelled:,} rows have no label and are skipped (`unlabelled: skip`)."] if unlabelled else []),
     ]
-    answer = {
-        "rows": facts.rows,
-        "all_rows": facts.whole,
-        "format": facts.format,
-        "delimiter": facts.delimiter,
-        "encoding": facts.encoding,
-        "columns": list(facts.columns),
-        "text": list(columns.text),
-        "label": columns.label,
-        "why": {"text": columns.why_text, "label": columns.why_label},
-        "labels": dict(classes),
-        "unlabelled": unlabelled,
-    }
+    looked = {"rows": facts.rows, "all_rows": facts.whole, "format": facts.format, "delimiter": facts.delimiter}
+    looked |= {"encoding": facts.encoding, "columns": list(facts.columns)}
+    taken = {"text": list(columns.text), "label": columns.label}
+    why = {"text": columns.why_text, "label": columns.why_label}
+    answer = {**looked, **taken, "why": why, "labels": dict(classes), "unlabelled": unlabelled}
     trained = round(sum(classes.values()) * (1 - HELD_OUT))
     return Starter(file.name, "\n".join(task), classes, trained, mean_length, lines, answer)
 
