@@ -8,7 +8,6 @@ from itertools import product
 from pathlib import Path as FilePath
 from typing import Any
 
-import numpy as np
 from pydantic import ValidationError
 
 from fairtune.core.errors import DataError, FairtuneError, ModelError
@@ -116,35 +115,31 @@ def require_samples(study: Study, data: Task, metric: str) -> None:
         if few := few_labels(study.settings(arm).examples):
             where = "train" if getattr(own, "examples", None) is None else f"arms.{arm}"
             require_per_class(data.splits["train"], data.labels, few.per_class, f"{where}.examples")
+    if problems := list(_metric_problems(study, data, metric)):
+        raise FairtuneError("\n".join(problems))
+
+
+def _metric_problems(study: Study, data: Task, metric: str) -> Iterator[str]:
     compare, classes, task = study.compare, len(data.labels), f"task '{data.name}'"
     if metric in compare.also:
-        raise FairtuneError(
-            f"compare.also: {metric} is the study's own metric, which has its verdicts anyway; remove it here."
-        )
+        yield f"compare.also: {metric} is the study's own metric, which has its verdicts anyway; remove it here."
     if compare.threshold == "validation" and classes != 2:
-        raise FairtuneError(
-            f"compare.threshold: a line is picked between two classes, and {task} has {classes}; use half."
-        )
+        yield f"compare.threshold: a line is picked between two classes, and {task} has {classes}; use half."
     low, high = METRICS[metric].bounds
     if compare.target is not None and not low <= compare.target <= high:
         allowed = f"from {low:g} to 1; for 85 % write 0.85" if high == 1 else f"{low:g} or more"
-        raise FairtuneError(f"compare.target: found {compare.target:g}; {metric} is {allowed}.")
+        yield f"compare.target: found {compare.target:g}; {metric} is {allowed}."
     places = {claim.metric: "claims.metric" for claim in study.claims if claim.metric}
     places |= {metric: "metric" if study.metric else "task.metric", **dict.fromkeys(compare.also, "compare.also")}
+    sizes = dict.fromkeys(study.settings(arm).eval_examples for arm in study.arms)
     for name, place in places.items():
         needed = METRICS[name]
         if not needed.fits(classes):
-            raise FairtuneError(
-                f"{place}: {name} is for {needed.classes}, and {task} has {classes}; use {needed.instead}."
-            )
+            yield f"{place}: {name} is for {needed.classes}, and {task} has {classes}; use {needed.instead}."
         splits = ["validation", "test"] if name == metric else ["test"]
-        sizes = dict.fromkeys(study.settings(arm).eval_examples for arm in study.arms)
         for split, size in product(splits, sizes) if needed.ranks else ():
             found = fixed_sample(data.splits[split], size)
-            seen = np.unique(found.labels)
-            if len(seen) < 2:
-                only = f"one class only ('{data.labels[int(seen[0])]}', n = {len(found):,})"
-                raise FairtuneError(
-                    f"{place}: {name} says how well classes are ranked, and what is scored of the {split} split of {task} has "
-                    f"{only}; give it examples of another, or use accuracy."
-                )
+            if len(set(found.labels.tolist())) < 2:
+                only = f"one class only ('{data.labels[int(found.labels[0])]}', n = {len(found):,})"
+                why = f"{name} says how well classes are ranked, and what is scored of the {split} split of {task} has {only}"
+                yield f"{place}: {why}; give it examples of another, or use accuracy."
