@@ -17,10 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairtune.core import leases
+from fairtune.core import locks as leases
 from fairtune.core.errors import LeaseLost
 from fairtune.core.files import write_atomically, write_json, write_sealed
-from fairtune.core.leases import Lease, LeaseWatch, require_held
+from fairtune.core.locks import Lease, LeaseWatch, require_held
 from fairtune.ledger.events import EventLog, all_events, counted_events
 from fairtune.ledger.folders import RunFolder, run_folder
 from fairtune.ledger.scan import LedgerScan, RunRow

@@ -144,7 +144,7 @@ def use_fake(monkeypatch: pytest.MonkeyPatch, cards: int = 4) -> FakeNvml:
     """Have this process find cards, with process numbers that are those of the machine."""
     fake = FakeNvml(cards)
     monkeypatch.setitem(sys.modules, "pynvml", fake)
-    monkeypatch.setattr("fairtune.core.gpus.sees_all_processes", lambda: True)
+    monkeypatch.setattr("fairtune.core.machine.sees_all_processes", lambda: True)
     for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.delenv(name, raising=False)
     return fake

@@ -1,6 +1,6 @@
 """A thousand pretended runs and some processes that compete for them, of which one is killed or held up again and again.
 
-Started as `python -m tests.core.lease_hive FOLDER RUNS WORKERS SEED`; forks its workers, so that each costs nothing to start. Each
+Started as `python -m tests.core.lease_hive LEASE RUNS WORKERS SEED`; forks its workers, so that each costs nothing to start. Each
 pretends to be a machine of its own: a dead holder is noticed by its silence alone.
 """
 
@@ -13,9 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-from fairtune.core import leases
+from fairtune.core import locks as leases
 from fairtune.core.errors import LeaseLost
-from fairtune.core.leases import LeaseWatch, require_held
+from fairtune.core.locks import LeaseWatch, require_held
 
 RESULT, TWICE = "result", "twice"
 

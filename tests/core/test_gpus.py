@@ -8,8 +8,8 @@ import sys
 import pytest
 from tests.fake_nvml import GB, UUIDS, FakeNvml, use_fake
 
-from fairtune.core import gpus
-from fairtune.core.gpus import Gpu, describe_gpu, find_gpus, visible_gpus
+from fairtune.core import machine as gpus
+from fairtune.core.machine import Gpu, describe_gpu, find_gpus, visible_gpus
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fairtune.core import leases
+from fairtune.core import locks as leases
 from fairtune.core.errors import LeaseLost
-from fairtune.core.leases import FOLDER, Lease, LeaseWatch, is_leased, require_held
+from fairtune.core.locks import LEASE, Lease, LeaseWatch, is_leased, require_held
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,7 +74,7 @@ def test_an_owner_that_beats_is_never_replaced_and_a_silent_one_is_by_the_watche
         assert watch.try_take() is None
         clock.now += 50
         lease.confirm()
-    os.utime(tmp_path / FOLDER / "1", (1, 1))  # a clock that is wrong by decades says nothing
+    os.utime(tmp_path / LEASE / "1", (1, 1))  # a clock that is wrong by decades says nothing
     assert watch.try_take() is None
     clock.now += 59
     assert watch.try_take() is None
@@ -117,7 +117,7 @@ def test_an_owner_that_was_away_too_long_asks_the_disk_and_stops(tmp_path: Path,
 
 def test_the_thread_beats_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0.02)
-    lease, file = take(tmp_path), tmp_path / FOLDER / "1"
+    lease, file = take(tmp_path), tmp_path / LEASE / "1"
     before, until = file.stat().st_mtime_ns, time.monotonic() + 20
     while file.stat().st_mtime_ns == before:
         assert time.monotonic() < until

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fairtune.core import leases
+from fairtune.core import locks as leases
 from fairtune.core.errors import LeaseLost, Stopped
-from fairtune.core.leases import FOLDER, LeaseWatch
+from fairtune.core.locks import LEASE, LeaseWatch
 from fairtune.execution.executors import performer
 from fairtune.execution.executors.performer import held, perform_job
 from fairtune.execution.run import perform_run
@@ -43,7 +43,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more_and_goes_on_with_the_othe
 
         def report(values: dict[str, Any]) -> None:
             if values.get("step") == 6 and not seen:
-                (job.run.path / FOLDER / str(lease.number + 1)).write_text('{"machine": "another"}')
+                (job.run.path / LEASE / str(lease.number + 1)).write_text('{"machine": "another"}')
                 seen.update(before=everything(job.run))
 
         def check() -> None:
@@ -53,11 +53,11 @@ def test_a_run_that_was_taken_over_writes_nothing_more_and_goes_on_with_the_othe
         with pytest.raises(LeaseLost):
             perform_run(job, "cpu", check, report)
     assert everything(job.run) == seen["before"]
-    os.utime(job.run.path / FOLDER / "2", (0, 0))
+    os.utime(job.run.path / LEASE / "2", (0, 0))
     assert perform_job(job, "cpu", check_stop, lambda _: None)["status"] == "finished"
     perform_here(whole)
     assert digests(job.run.path) == digests(whole.run.path)
-    assert not (job.run.path / FOLDER).exists()
+    assert not (job.run.path / LEASE).exists()
 
 
 def test_who_waits_for_another_machine_gets_its_result(toy: ToyStudy, monkeypatch: pytest.MonkeyPatch) -> None:

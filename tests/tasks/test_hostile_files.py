@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from tests.tasks.test_task_files import ROWS, load, write_rows
+from tests.tasks.test_task_files import load
 
 from fairtune.classifier.labelled import read_labelled
 from fairtune.core.errors import DataError
@@ -64,14 +64,6 @@ def test_a_pipe_is_refused_and_not_waited_for(read: Read, name: str, tmp_path: P
     os.mkfifo(tmp_path / name)
     with pytest.raises(DataError, match=rf"{name}: that is a pipe or a device, not a file; save what it gives"):
         read(tmp_path / name)
-
-
-def test_a_pipe_is_no_shard(tmp_path: Path) -> None:
-    folder = tmp_path / "shards"
-    folder.mkdir()
-    os.mkfifo(folder / "a.csv")
-    write_rows(folder / "b.csv", ROWS)
-    assert len(as_task(folder).splits["train"]) == len(ROWS)
 
 
 def test_what_a_shell_gives_for_the_output_of_a_command_can_be_asked(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -205,19 +205,3 @@ def test_rows_come_in_their_order_and_first_ones_soon_whatever_the_row_groups(tm
     assert [row for records in found for row in records.table.to_pylist()] == table.to_pylist()
     assert len(found[0]) <= FIRST_ROWS
     assert len(found) < 12, "later ones come many at a time"
-
-
-def cut_where(file: Path) -> Iterator[bytes]:
-    whole = file.read_bytes()
-    yield from (whole[:-size] for size in (1, 9, len(whole) // 2, len(whole) - 4))
-    yield b""
-    yield b"PAR1" + whole[-8:]
-
-
-def test_a_file_that_is_cut_off_is_reported(tmp_path: Path) -> None:
-    file = written(tmp_path, TEXTS["string"]())
-    for content in list(cut_where(file)):
-        file.write_bytes(content)
-        for use in (as_text, as_asked):
-            with pytest.raises(DataError, match="not a readable Parquet file"):
-                use(file)

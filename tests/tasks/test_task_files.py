@@ -208,12 +208,6 @@ def test_a_missing_file_names_the_nearest(tmp_path: Path) -> None:
         load(tmp_path / "trian.csv")
 
 
-def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "d.csv").mkdir()
-    with pytest.raises(DataError, match=r"the folder has no data files; allowed: \.csv, "):
-        load(tmp_path / "d.csv")
-
-
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("fault", ["cut off", "damaged"])
 def test_a_broken_gzip_file_is_reported(tmp_path: Path, kind: str, fault: str) -> None:
@@ -237,7 +231,7 @@ def test_a_label_seen_only_in_test_is_refused(tmp_path: Path) -> None:
         load(train, validation=str(train), test=str(test))
     assert str(caught.value).startswith(str(test))
     assert "label 'c' (1 row) in the test split" in str(caught.value)
-    with pytest.raises(DataError, match=r"'c' \(1 row\) in the test split only.*Add training examples"):
+    with pytest.raises(DataError, match=r"no training example has the label c; add some"):
         load(train, validation=str(train), test=str(test), labels=["a", "b", "c"])
 
 
@@ -283,10 +277,3 @@ def test_too_few_rows_to_hold_out_are_reported(tmp_path: Path) -> None:
 def test_an_unknown_task_names_the_catalogue() -> None:
     with pytest.raises(DataError, match=r"'movie-review': not in the catalogue.*Did you mean 'movie-reviews'.*train"):
         load_task("movie-review")
-
-
-def test_reading_does_not_change_the_file(tmp_path: Path) -> None:
-    file = write_rows(tmp_path / "d.csv", ROWS)
-    before = (file.read_bytes(), sorted(p.name for p in tmp_path.iterdir()))
-    load(file)
-    assert (file.read_bytes(), sorted(p.name for p in tmp_path.iterdir())) == before

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from fairtune.core.gpus import describe_gpu, nvml_held, visible_gpus
-from fairtune.core.leases import require_held
-from fairtune.core.machine import busy_seconds
+from fairtune.core.locks import require_held
+from fairtune.core.machine import busy_seconds, describe_gpu, nvml_held, visible_gpus
 from fairtune.ledger.events import EventLog
 
 EVERY_SECONDS = 5.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairtune.core.errors import FairtuneError, RunFailure
 from fairtune.core.files import write_sealed
-from fairtune.core.leases import require_held
+from fairtune.core.locks import require_held
 from fairtune.core.plugins import line_of
 from fairtune.ledger.events import EventLog
 from fairtune.study.run_spec import RunSpec

@@ -18,7 +18,7 @@ import psutil
 
 from fairtune.core import __version__
 from fairtune.core.files import read_sealed
-from fairtune.core.gpus import describe_gpu, driver_version, find_gpus, nvml_held, visible_gpus
+from fairtune.core.machine import describe_gpu, driver_version, find_gpus, nvml_held, visible_gpus
 from fairtune.ledger.folders import RunFolder
 
 PACKAGES = (

@@ -14,9 +14,7 @@ from typing import Any
 
 from fairtune.core.errors import LedgerError, nearest, one_of
 from fairtune.core.files import read_json, read_sealed, remove_leftovers, write_sealed
-from fairtune.core.leases import FOLDER as LEASE
-from fairtune.core.leases import is_leased
-from fairtune.core.locks import is_locked, wait_for_lock
+from fairtune.core.locks import LEASE, is_leased, is_locked, wait_for_lock
 
 TRIALS = "tuning"
 """The folder of a study in which the study of its trials is."""

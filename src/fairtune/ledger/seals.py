@@ -26,7 +26,7 @@ from fairtune.core.files import (
     write_json,
     write_sealed,
 )  # fmt: skip
-from fairtune.core.leases import require_held
+from fairtune.core.locks import require_held
 from fairtune.ledger.folders import RunFolder, is_under_way
 
 VERSION = 1

@@ -14,7 +14,7 @@ from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.numbers import plural
 from fairtune.settings.few_labels import Examples, FewLabels
 from fairtune.settings.values import MOST_CLASSES
-from fairtune.tasks.problems import Problem, Problems, TaskError
+from fairtune.tasks.problems import Problem, Problems
 from fairtune.tasks.reading.labels import (
     NO_LABEL,
     merged_names,
@@ -91,8 +91,8 @@ def read_labels(
     for split, found in written.items():
         for label, count in found.items():
             counts[split][spellings.get(label, label)] += count
-    if wrong := list(_label_problems(parts, column, names, given is not None, counts)):
-        raise TaskError(wrong)
+    problems.found += _label_problems(parts, column, names, given is not None, counts)
+    problems.refuse()
     numbers = {name: number for number, name in enumerate(names)}
     return names, {**numbers, **{other: numbers[name] for other, name in spellings.items()}}
 
@@ -114,24 +114,18 @@ def _label_problems(
     for split, found in counts.items():
         where = parts[split].where
         if others := {label: count for label, count in found.items() if label not in names}:
+            listed = one_of((f"'{name}' ({plural(count, 'row')})" for name, count in others.items()), LABELS_SHOWN)
             hint = nearest(next(iter(others)), names)
-            yield split, f"{where}: {_listed(others)} in the {split} split, but not among {known}.{hint}{advice}"
-        if unseen := {label: found[label] for label in names if label in found and label not in counts["train"]}:
-            yield (
-                split,
-                f"{where}: {_listed(unseen)} in the {split} split only; a model cannot learn that. Add training examples or "
-                "remove these rows.",
-            )
+            yield split, f"{where}: label {listed} in the {split} split, but not among {known}.{hint}{advice}"
     where = parts["train"].where
     if unused := [name for name in names if name not in counts["train"]]:
-        yield "train", f"{where}: no training example has the label {one_of(unused, LABELS_SHOWN)}."
+        listed = one_of(unused, LABELS_SHOWN)
+        yield (
+            "train",
+            f"{where}: no training example has the label {listed}; add some, or remove the rows that have it.",
+        )
     if len(names) < 2:
         yield "train", f"{where}: column '{column}' has one class only ('{names[0]}'); two or more are needed."
-
-
-def _listed(labels: Mapping[str, int]) -> str:
-    """Labels with how often each occurs."""
-    return "label " + one_of((f"'{name}' ({plural(count, 'row')})" for name, count in labels.items()), LABELS_SHOWN)
 
 
 def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:

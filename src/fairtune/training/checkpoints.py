@@ -30,7 +30,7 @@ from fairtune.core.files import (
     write_json,
     write_sealed,
 )
-from fairtune.core.leases import require_held
+from fairtune.core.locks import require_held
 from fairtune.methods.base import Method
 from fairtune.settings.values import INTERVAL_UNITS
 from fairtune.training.objectives import Evaluation

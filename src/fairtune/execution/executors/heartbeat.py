@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from fairtune.core.gpus import describe_gpu, nvml_held, visible_gpus
+from fairtune.core.machine import describe_gpu, nvml_held, visible_gpus
 from fairtune.ledger.environment import cpu_name
 from fairtune.ledger.worker_signs import BEAT_SECONDS, WorkerSign, remove_sign, write_sign
 

@@ -12,8 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from fairtune.core.errors import LeaseLost, LedgerError
-from fairtune.core.leases import Lease, LeaseWatch
-from fairtune.core.locks import wait_for_lock
+from fairtune.core.locks import Lease, LeaseWatch, wait_for_lock
 from fairtune.core.stages import stage, watched
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.seals import FINISHED, run_state

@@ -12,8 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairtune.core.errors import DeviceError
-from fairtune.core.gpus import BY_BUS, ORDER, VISIBLE, Gpu, visible_gpus
-from fairtune.core.machine import available_cores, available_memory, thread_environment
+from fairtune.core.machine import (
+    BY_BUS,
+    ORDER,
+    VISIBLE,
+    Gpu,
+    available_cores,
+    available_memory,
+    thread_environment,
+    visible_gpus,
+)
 from fairtune.execution.executors.memory_estimate import estimate_memory
 from fairtune.settings.execution import Execution
 from fairtune.settings.values import AUTO

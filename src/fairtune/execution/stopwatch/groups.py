@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fairtune.core.gpus import describe_gpu
-from fairtune.core.machine import available_memory
+from fairtune.core.machine import available_memory, describe_gpu
 from fairtune.execution.executors.memory_estimate import estimate_memory
 from fairtune.execution.executors.slots import device_gpu, find_devices
 from fairtune.execution.stopwatch.session import make_jobs

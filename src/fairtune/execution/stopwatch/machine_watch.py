@@ -9,8 +9,7 @@ from typing import Any
 
 import psutil
 
-from fairtune.core.gpus import Gpu, describe_gpu, nvml_held
-from fairtune.core.machine import busy_seconds
+from fairtune.core.machine import Gpu, busy_seconds, describe_gpu, nvml_held
 
 EVERY_SECONDS = 1.0
 LOOK_SECONDS = 5.0
