@@ -99,8 +99,8 @@ def study_page() -> str:
     ]
     for name in methods:
         first, *settings = [doc for doc in docs if doc.path.partition(".")[0] == name]
-        written = f"{{{name}: {first.example}}}" if first.example else name
-        example = ["arms:", "  baseline: {}", f"  mine: {{methods: [{written}]}}"]
+        written = first.example or f"methods: [{name}]"
+        example = ["arms:", "  baseline: {}", f"  mine: {{{written}}}"]
         lines += [
             "",
             f"### {name}",
@@ -124,7 +124,7 @@ def _field(doc: FieldDoc) -> tuple[str, str, str, str]:
     if len(allowed) > LONGEST:
         allowed = f"{', '.join(sorted(allowed.split(', '))[:4])} ...: `fairtune help study {doc.path}` lists all"
     default = doc.default if doc.default in ("", "required") else code(doc.default)
-    example = f" Example: {code(doc.snippet)}" if doc.snippet else ""
+    example = f" Example: {code(doc.example)}" if doc.example else ""
     return _cell(code(doc.path)), _cell(allowed or "a section"), _cell(default), _cell(f"{doc.help}{example}")
 
 

@@ -31,7 +31,7 @@ def test_every_example_is_of_a_field() -> None:
 
 @pytest.mark.parametrize("path", [path for path in EXAMPLES if path not in ("plugins", "augment.function")])
 def test_the_example_of_a_field_loads(path: str) -> None:
-    given = parse_yaml(DOCS[path].snippet).data
+    given = parse_yaml(DOCS[path].example).data
     if path.partition(".")[0] in method_names() or path.startswith("arms.NAME."):
         given = {"arms": {"baseline": {}, **(given if path == "arms.NAME.*" else {"my-arm": given})}}
     elif path != "arms.NAME":
@@ -46,5 +46,5 @@ def test_the_example_of_a_field_loads(path: str) -> None:
 def test_the_example_of_a_plugin_and_of_its_function_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_module.py").write_text("def translate_back(texts):\n    return texts\n")
-    load_study({**CLASSIFY, "arms": {**ARMS, "my-arm": parse_yaml(DOCS["augment.function"].snippet).data}})
-    assert parse_yaml(DOCS["plugins"].snippet).data == {"plugins": ["my_module"]}
+    load_study({**CLASSIFY, "arms": {**ARMS, "my-arm": parse_yaml(DOCS["augment.function"].example).data}})
+    assert parse_yaml(DOCS["plugins"].example).data == {"plugins": ["my_module"]}

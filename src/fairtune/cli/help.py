@@ -118,7 +118,7 @@ def _field_text(doc: FieldDoc) -> str:
     for title, text in (
         ("Allowed", doc.allowed),
         ("Default", "" if doc.default == "required" else doc.default),
-        ("Example", doc.snippet),
+        ("Example", doc.example),
     ):
         if text:
             lines += _wrapped(f"{title}: {text}", "  ")

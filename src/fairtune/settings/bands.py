@@ -92,11 +92,7 @@ _SAME_TASK = {"mnli/matched": "mnli"}
 
 
 def find_band(model: str, task: str, metric: str) -> Band | None:
-    """What was published for a model on a task; None where nothing is known.
-
-    Args:
-        model: a hub id, with a revision or without, or the name of a folder.
-    """
+    """What was published for a model (a hub id or the name of a folder) on a task; None where nothing is known."""
     name, task = model.partition("@")[0].lower(), _SAME_TASK.get(task, task)
     short = name.rpartition("/")[2]
     for known, split, source, figures in _PUBLISHED:

@@ -36,12 +36,7 @@ def few_labels(examples: Any) -> FewLabels | None:
 
 
 def examples_used(examples: Any, rows: int, classes: int) -> int:
-    """How many training examples are used.
-
-    Args:
-        examples: the setting, as it is or as a plan has it.
-        rows: that there are.
-    """
+    """How many of so many training examples the setting uses, as it is or as a plan has it."""
     few = few_labels(examples)
     asked = examples if few is None else few.per_class * classes
     return rows if asked is None else min(rows, asked)
@@ -65,12 +60,7 @@ class SharedSample:
 
 
 def shared_samples(by_arm: Mapping[str, Any], rows: int, classes: int) -> tuple[SharedSample, ...]:
-    """The training samples of a study; none where all arms train on everything.
-
-    Args:
-        by_arm: the setting `examples` of each arm.
-        rows: training examples there are.
-    """
+    """The training samples of a study, from the setting `examples` of each arm; none where all arms train on everything."""
     alike: dict[SharedSample, list[str]] = {}
     for arm, examples in by_arm.items():
         few, used = few_labels(examples), examples_used(examples, rows, classes)

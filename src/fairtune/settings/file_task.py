@@ -10,22 +10,14 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from fairtune.core.errors import FairtuneError, one_of
 from fairtune.settings.encodings import codec_of
 from fairtune.settings.metrics import metrics_of_kind
-from fairtune.settings.values import (
-    MOST_CLASSES,
-    Column,
-    ColumnName,
-    Columns,
-    DataFile,
-    Name,
-    Number,
-    Section,
-)
+from fairtune.settings.values import MOST_CLASSES, Column, ColumnName, Columns, DataFile, Name, Number, Section
 
 if TYPE_CHECKING:
     MetricName = str
 else:
     MetricName = Literal[tuple(metrics_of_kind("classify"))]
 
+OF_LABELS = ("label", "labels", "kinds", "unlabelled", "metric")
 SPLITS = ("train", "validation", "test")
 
 
@@ -114,12 +106,7 @@ class FileTask(Section):
         if sum(self.shares.values()) >= 1:
             raise ValueError("holdout: the validation and test shares leave nothing to train on")
         if self.kind == "language_model":
-            given = [
-                field
-                for field in ("label", "labels", "kinds", "unlabelled", "metric")
-                if field in self.model_fields_set
-            ]
-            if given:
+            if given := [field for field in OF_LABELS if field in self.model_fields_set]:
                 raise ValueError(f"{one_of(given)}: text for language models has no labels; remove it, or `kind`")
             if len(self.text) > 1:
                 raise ValueError(f"text: found {one_of(self.text)}; a language model reads one column")

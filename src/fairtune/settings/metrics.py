@@ -82,11 +82,7 @@ class Metric:
         return float(self.formula(_confusion(labels, predicted, classes)))
 
     def of_scores(self, examples: ScoredExamples, line: float = 0.0) -> float:
-        """The figure of labels and scores; NaN where they have none.
-
-        Args:
-            line: see `predicted_classes`.
-        """
+        """The figure of labels and scores; NaN where they have none. On `line` see `predicted_classes`."""
         if self.from_scores is None:
             return self.of_predictions(examples.labels, predicted_classes(examples.scores, line), examples.classes)
         return float(self.from_scores(examples)(np.ones((1, len(examples.labels))))[0])
@@ -231,11 +227,7 @@ def _confusion(labels: Counts, predicted: Counts, classes: int) -> Floats:
 def classification_metrics(
     labels: npt.NDArray[np.int64], scores: npt.NDArray[np.floating], line: float = 0.0
 ) -> dict[str, float]:
-    """Every metric of classifiers that predictions have; what takes two classes is left out where there is one.
-
-    Args:
-        line: see `predicted_classes`.
-    """
+    """Every metric of classifiers that predictions have; what takes two classes is left out where there is one."""
     examples = ScoredExamples(np.asarray(labels), np.asarray(scores))
     told_apart = len(examples.present) > 1
     names = [name for name in metrics_of_classes(examples.classes) if told_apart or not METRICS[name].ranks]

@@ -122,8 +122,7 @@ class Train(Section):
     def steps_per_epoch(self, examples: int) -> int:
         """Optimizer steps of one pass over so many training examples, or over the sample of them.
 
-        Args:
-            examples: that there are; where the sample counts by class, those that are used.
+        Where the sample counts by class, they are those that are used.
         """
         used = min(examples, self.examples) if isinstance(self.examples, int) else examples
         return math.ceil(math.ceil(used / self.batch_size) / self.accumulate)

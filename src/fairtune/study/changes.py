@@ -34,9 +34,6 @@ def apply_profile(study: Written, profile: str, kind: str = "study", origin: str
     Args:
         kind: what it is, in messages.
         origin: where the profile is chosen, in messages; None is the command line.
-
-    Raises:
-        StudyError: there is none of that name, or it is no mapping of changes.
     """
     profiles, path = study.data.get("profiles"), ("profiles", profile)
     if not isinstance(profiles, dict) or profile not in profiles:
@@ -72,11 +69,7 @@ def _merged(old: Any, new: Any) -> Any:
 
 
 def apply_override(study: Written, override: str) -> None:
-    """Make one change of the form `a.b=c`.
-
-    Raises:
-        StudyError: it has another form, or there is nothing of that name to change.
-    """
+    """Make one change of the form `a.b=c`."""
     key, equals, text = override.partition("=")
     option = f"--set {override}"
     option = option if len(option) <= LONGEST_OPTION else f"{option[:LONGEST_OPTION]}..."
@@ -95,9 +88,6 @@ def set_value(study: Written, key: str, value: Any, origin: str) -> None:
     Args:
         key: its place, such as train.epochs or arms.mine.methods.0.focal.gamma.
         origin: where the change stands, in messages.
-
-    Raises:
-        StudyError: there is nothing of that name to change.
     """
     parts = re.sub(r"\[(\d+)\]", r".\1", key.strip()).split(".")
     if not all(parts) or len(parts) > MOST_LEVELS:

@@ -10,41 +10,41 @@ from fairtune.core.errors import FairtuneError, nearest
 from fairtune.study.allowed import Fragment, allowed_text, fragment_at, options, study_schema, word
 
 EXAMPLES = {
-    "task": "{train: reviews.csv, text: review, label: stars}",
-    "task.text": "[premise, hypothesis]",
-    "task.holdout": "{validation: 0.1, test: 0.2}",
-    "model.preset": "gpt-mini",
-    "tokenizer": "{train: 8000}",
-    "train": "{epochs: 3, batch_size: 32, max_length: auto}",
-    "train.examples": "{per_class: 8, resample: seed}",
-    "train.betas": "[0.9, 0.98]",
-    "arms.NAME": "{baseline: {lr: 2e-5}, my-arm: {lr: 2e-5, methods: [focal]}}",
-    "arms.NAME.methods": "[fgm, {focal: {gamma: 2}}]",
-    "arms.NAME.*": "{lr: 1e-4, epochs: 5}",
-    "tune": "{space: {lr: [2e-5, 1e-4, 3e-4]}, trials: 3, seeds: 2}",
-    "tune.space": "{lr: {low: 1e-5, high: 1e-3, log: true}}",
-    "tune.budget": "{epochs: 1, examples: 1000}",
-    "compare": "{to: baseline, margin: 1.5%}",
-    "claims": "[{arm: my-arm, better_than: baseline, by: 0.5%}, {arm: my-arm, faster: 1.3x}]",
-    "notes": "[Training is stable., Seed 3 was run on another machine.]",
-    "execution.slurm": "{partition: gpu, time: 4:00:00, gres: gpu:1, cpus: 4, memory: 16G, max_parallel: 4}",
-    "time": "{minutes: 10, precision: 2%}",
-    "track": "[tensorboard, mlflow]",
-    "plugins": "[my_module]",
-    "profiles": "{quick: {train: {epochs: 1}, seeds: 3}}",
-    "augment": "{delete: 0.1, typo: 0.05}",
-    "augment.function": "my_module:translate_back",
-    "bpsom": "{hidden: 64, grid: 10}",
-    "focal": "{gamma: 2, alpha: balanced}",
-    "focal.alpha": "[0.25, 0.75]",
-    "freeze": "{parts: [embeddings]}",
-    "layerwise_lr": "{decay: 0.95, head_multiplier: 10}",
-    "layerwise_lr.groups": "[{match: embeddings|encoder, lr: 2e-5}, {match: classifier|pooler, lr: 5e-5}]",
-    "orthogonal_qk": "{init: headwise, layers: 3-5}",
-    "peft": "{type: lora, r: 8}",
-    "weighted_ce.weights": "{negative: 1, positive: 3}",
+    "task": "task: {train: reviews.csv, text: review, label: stars}",
+    "task.text": "text: [premise, hypothesis]",
+    "task.holdout": "holdout: {validation: 0.1, test: 0.2}",
+    "model.preset": "preset: gpt-mini",
+    "tokenizer": "tokenizer: {train: 8000}",
+    "train": "train: {epochs: 3, batch_size: 32, max_length: auto}",
+    "train.examples": "examples: {per_class: 8, resample: seed}",
+    "train.betas": "betas: [0.9, 0.98]",
+    "arms.NAME": "arms: {baseline: {lr: 2e-5}, my-arm: {lr: 2e-5, methods: [focal]}}",
+    "arms.NAME.methods": "methods: [fgm, {focal: {gamma: 2}}]",
+    "arms.NAME.*": "my-arm: {lr: 1e-4, epochs: 5}",
+    "tune": "tune: {space: {lr: [2e-5, 1e-4, 3e-4]}, trials: 3, seeds: 2}",
+    "tune.space": "space: {lr: {low: 1e-5, high: 1e-3, log: true}}",
+    "tune.budget": "budget: {epochs: 1, examples: 1000}",
+    "compare": "compare: {to: baseline, margin: 1.5%}",
+    "claims": "claims: [{arm: my-arm, better_than: baseline, by: 0.5%}, {arm: my-arm, faster: 1.3x}]",
+    "notes": "notes: [Training is stable., Seed 3 was run on another machine.]",
+    "execution.slurm": "slurm: {partition: gpu, time: 4:00:00, gres: gpu:1, cpus: 4, memory: 16G, max_parallel: 4}",
+    "time": "time: {minutes: 10, precision: 2%}",
+    "track": "track: [tensorboard, mlflow]",
+    "plugins": "plugins: [my_module]",
+    "profiles": "profiles: {quick: {train: {epochs: 1}, seeds: 3}}",
+    "augment": "methods: [{augment: {delete: 0.1, typo: 0.05}}]",
+    "augment.function": "methods: [{augment: {function: my_module:translate_back}}]",
+    "bpsom": "methods: [{bpsom: {hidden: 64, grid: 10}}]",
+    "focal": "methods: [{focal: {gamma: 2, alpha: balanced}}]",
+    "focal.alpha": "methods: [{focal: {alpha: [0.25, 0.75]}}]",
+    "freeze": "methods: [{freeze: {parts: [embeddings]}}]",
+    "layerwise_lr": "methods: [{layerwise_lr: {decay: 0.95, head_multiplier: 10}}]",
+    "layerwise_lr.groups": "methods: [{layerwise_lr: {groups: [{match: encoder, lr: 2e-5}, {match: pooler, lr: 5e-5}]}}]",
+    "orthogonal_qk": "methods: [{orthogonal_qk: {init: headwise, layers: 3-5}}]",
+    "peft": "methods: [{peft: {type: lora, r: 8}}]",
+    "weighted_ce.weights": "methods: [{weighted_ce: {weights: {negative: 1, positive: 3}}}]",
 }
-"""How fields are written whose allowed values do not show it, by the path of the field; a test loads each of them."""
+"""How fields are written whose allowed values do not show it, by their path, as in a study file; a test loads each of them."""
 
 OTHER_NAMES = {
     "learning_rate": "lr",
@@ -80,18 +80,6 @@ class FieldDoc:
     help: str
     example: str = ""
 
-    @property
-    def snippet(self) -> str:
-        """The example as it stands in a study file; empty where there is none."""
-        if not self.example:
-            return ""
-        first, _, rest = self.path.partition(".")
-        if first in method_names():
-            settings = f"{{{rest}: {self.example}}}" if rest else self.example
-            return f"methods: [{{{first}: {settings}}}]"
-        own = {"arms.NAME": "arms", "arms.NAME.*": "my-arm"}.get(self.path)
-        return f"{own or self.path.rpartition('.')[2]}: {self.example}"
-
 
 def field_docs() -> list[FieldDoc]:
     """Every field of a study file, in the order of the schema, methods last."""
@@ -102,25 +90,15 @@ def field_docs() -> list[FieldDoc]:
 
 
 def method_names() -> list[str]:
-    """Every method that an arm can have, by the alphabet."""
     return list(_methods())
 
 
 def method_docs(name: str) -> list[FieldDoc]:
-    """Every setting of a method."""
     return list(_below(_methods()[name], ""))
 
 
 def find_fields(name: str) -> list[FieldDoc]:
-    """A field and all that are below it.
-
-    Args:
-        name: its place in a study file, such as train.epochs, arms.my-arm.lr or arms.my-arm.methods[0].focal.gamma; a
-            method's also as arms.focal or focal.gamma.
-
-    Raises:
-        FairtuneError: there is no such field.
-    """
+    """A field and all that are below it, by its place in a study file; a method's also as arms.focal or focal.gamma."""
     docs = field_docs()
     known = {doc.path: doc for doc in docs}
     path = next((one for one in _documented(name) if one in known), None)

@@ -54,9 +54,6 @@ def read_source(source: StudySource, kind: str = "study") -> Written:
 
     Args:
         kind: what the file holds, in messages, and the key that it starts with: a study or a suite.
-
-    Raises:
-        FairtuneError: there is no such file, it cannot be read, or it is no YAML mapping.
     """
     if isinstance(source, Written):
         return source.copy()

@@ -61,20 +61,12 @@ def load_checked(source: StudySource, overrides: Sequence[str] = (), profile: st
 
 
 def check_file(source: StudySource, look: Sequence[Look] = RIGHT) -> Study:
-    """Check a study file with each of its profiles, and the files and models that they name; returns it without a profile.
-
-    Raises:
-        StudyError: with every problem found, each once.
-    """
+    """Check a study file with each of its profiles, and the files and models that they name; returns it without a profile."""
     return with_profiles(source, "study", lambda written, profile: _load(written, profile=profile, look=look))
 
 
 def find_absences(source: StudySource, check: Callable[[StudySource, Sequence[Look]], object]) -> list[Problem]:
-    """What a right file and its profiles name that is not on this machine, each once.
-
-    Args:
-        check: of its kind of file, `check_file` or `check_suite`.
-    """
+    """What a right file and its profiles name that is not on this machine, each once; `check_file` or `check_suite` looks."""
     try:
         check(source, FETCHED)
     except StudyError as error:
@@ -83,11 +75,7 @@ def find_absences(source: StudySource, check: Callable[[StudySource, Sequence[Lo
 
 
 def with_profiles(source: StudySource, kind: str, load: Callable[[Written, str | None], Loaded]) -> Loaded:
-    """Load a file with each of its profiles, and return it without one.
-
-    Raises:
-        StudyError: with every problem found, each once.
-    """
+    """Load a file with each of its profiles, and return it without one; all problems at once, each once."""
     written, loaded = read_source(source, kind), list[Loaded]()
     profiles = written.data.get("profiles")
     found: dict[Problem, Problem] = {}
@@ -131,11 +119,7 @@ def _load(
 
 
 def load_plugins(source: StudySource) -> None:
-    """Load the plug-ins that a study names, whatever else is right or wrong with it.
-
-    Raises:
-        ConsentNeeded: one of them was not allowed yet; nothing was executed.
-    """
+    """Load the plug-ins that a study names, whatever else is right or wrong with it."""
     read_names(read_source(source))
 
 

@@ -167,7 +167,6 @@ class Suite:
 
     @property
     def reference(self) -> str:
-        """The arm that all others are measured against, in every study."""
         return self.studies[0].study.compare.to
 
 
@@ -178,13 +177,7 @@ Parts = tuple[tuple[Path, ListedTask | ListedModel], ...]
 def load_suite(
     source: StudySource, overrides: Sequence[str] = (), profile: str | None = None, look: Sequence[Look] = ()
 ) -> Suite:
-    """Read a suite and every study of it.
-
-    Args:
-        source: a YAML file, or the same as a mapping.
-        overrides: changes of the form `a.b=c` to every study, applied last.
-        profile: the name of one of the suite's profiles.
-        look: looks at data and models; see `check_file`.
+    """Read a suite and every study of it, as `load_study` reads one; overrides change every study.
 
     Raises:
         StudyError: with every problem found, in the suite and in its studies.
@@ -220,11 +213,7 @@ def load_suite(
 
 
 def check_suite(source: StudySource, look: Sequence[Look] = RIGHT) -> Suite:
-    """Check a suite file with each of its profiles, every study of it, and the files and models that those name.
-
-    Raises:
-        StudyError: with every problem found, each once.
-    """
+    """As `check_file` checks a study."""
     return with_profiles(source, "suite", lambda written, profile: load_suite(written, (), profile, look))
 
 
@@ -323,7 +312,6 @@ def _cell_problems(cells: Mapping[str, SuiteStudy]) -> Iterator[tuple[str, str]]
 
 
 def task_name(study: Study) -> str:
-    """The task by its name."""
     return ALIASES.get(study.task, study.task) if isinstance(study.task, str) else study.task.name
 
 
