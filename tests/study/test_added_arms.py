@@ -42,20 +42,6 @@ def plan(source: dict[str, Any], **changes: Any) -> Plan:
     return make_plan(load_study({**source, **changes}))
 
 
-def test_each_arm_has_one_primary_comparison(source: dict[str, Any]) -> None:
-    arms = {**ARMS, "fast": {"lr": 1.5e-4}}
-    made = plan(source, arms=arms)
-    assert made.primaries == {
-        "baseline": None,
-        "focal": "fast",
-        "fgm": "fast",
-        "pgd": "baseline",
-        "ema": "baseline",
-        "fast": "baseline",
-    }
-    assert {arm: facts["primary"] for arm, facts in made.as_json()["arms"].items()} == made.primaries
-
-
 def test_controls_are_added_once_for_arms_of_the_same_settings(source: dict[str, Any]) -> None:
     made = plan(source, controls=True)
     assert list(made.study.arms) == [*ARMS, *ADDED]

@@ -52,11 +52,6 @@ def test_the_copy_of_the_reference_draws_other_numbers_and_the_same_sample(sourc
     assert not {run["seed"] for run in copies} & {3, 5}
 
 
-@pytest.mark.parametrize("examples", ["100", "null", "{per_class: 8}"])
-def test_without_resampling_no_run_has_a_sample_of_its_own(source: dict[str, Any], examples: str) -> None:
-    assert all("sample" not in run.settings.as_json() for run in plan(source, f"train.examples={examples}").runs)
-
-
 @pytest.mark.parametrize(
     ("examples", "words"),
     [

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.registry import parse_method_use
 from fairtune.settings.sections import Train
 from fairtune.study.controls import Difference, arm_settings, find_controls, find_differences
@@ -141,13 +140,6 @@ def test_a_plan_is_plain_json(source: dict[str, Any]) -> None:
     assert data["differences"][0]["text"] == str(made.differences[0])
 
 
-def test_what_is_wrong_with_data_or_model_is_known_before_run_1(source: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
-        plan(source, f"task.train={tmp_path / 'none.csv'}")
-    with pytest.raises(ModelError, match="no such folder"):
-        plan(source, f"model={tmp_path / 'none'}")
-
-
 def differences(study: Study) -> tuple[Difference, ...]:
     arms = arm_settings(study)
     return find_differences(arms, find_controls(arms, study.compare.to), study.compare.to, {})
@@ -162,12 +154,6 @@ def test_the_audit_lists_every_difference_that_is_no_method_and_names_the_contro
     assert found["odd", "batch_size"].control is None
     assert "cannot be told apart" in str(found["odd", "lr"])
     assert "itself the control" in str(found["fast", "lr"])
-
-
-def test_arms_that_differ_only_in_methods_leave_nothing_to_audit(source: dict[str, Any]) -> None:
-    study = load_study({**source, "arms": {"baseline": {"lr": 2e-5}, "oelm": {"methods": ["orthogonal_qk"]}}})
-    assert differences(study) == (), "a default written out is no difference"
-    assert find_controls(arm_settings(study), "baseline") == {"baseline": None, "oelm": "baseline"}
 
 
 @pytest.mark.parametrize(
