@@ -93,15 +93,15 @@ class Plan(FullStudy):
                 raise FairtuneError(f"--arms: the study has no arm '{name}'; {known}")
         named = names or arms
         partners = {other for arm in named for other in (self.primaries[arm], self.matched.get(arm))}
-        return [arm for arm in arms if arm in {*named, self.study.compare.to, *partners}]
+        return [arm for arm in arms if arm in {*named, self.reference, *partners}]
 
     def as_json(self) -> dict[str, Any]:
         """The plan as data: what `fairtune plan --json` prints and the ledger keeps."""
-        study, reported = self.study, not self.trials
+        study = self.study
         optional = {
             # claims and notes are not part of the hash, since they change nothing that is run or compared
-            "claims": [c.model_dump(mode="json", exclude_defaults=True) for c in study.claims if reported],
-            "author_notes": [note for note in study.notes if reported],
+            "claims": [c.model_dump(mode="json", exclude_defaults=True) for c in study.claims],
+            "author_notes": list(study.notes),
             "time": study.timing.model_dump(mode="json") if study.timing else None,
             "added": self.added,
             "tuning": self.tuned.as_json(study.tune) if self.tuned and study.tune else None,
@@ -136,7 +136,7 @@ class Plan(FullStudy):
             "trial": self.trials[arm].as_json() if arm in self.trials else None,
             "matched": self.matched.get(arm),
             "matches": [own for own, control in self.matched.items() if control == arm and arm in self.added],
-            "copy_of": self.study.compare.to if arm == self.copy else None,
+            "copy_of": self.reference if arm == self.copy else None,
         }
         return {
             "methods": [use.as_json() for use in uses],

@@ -199,17 +199,12 @@ def trial_study(study: Study, trials: Sequence[Trial]) -> Study:
     """The study whose arms are trials, with seeds of its own."""
     assert study.tune is not None, "a study that is tuned"
     arms = {trial.name: _tried(study.arms[trial.arm], {**trial.point, **trial.budget}) for trial in trials}
-    return study.model_copy(
-        update={
-            "study": trials_name(study.study),
-            "arms": arms,
-            "seeds": study.tune.seeds,
-            "compare": study.compare.model_copy(update={"to": next(iter(arms))}),
-            "execution": study.execution.model_copy(update={"save_model": False}),
-            "prompts": None,
-            "controls": False,
-            "aa": False,
-            "time": False,
-            "tune": None,
-        }
-    )
+    left_out = ("prompts", "claims", "notes", "controls", "aa", "time", "tune")
+    changes = {
+        "study": trials_name(study.study),
+        "arms": arms,
+        "seeds": study.tune.seeds,
+        "compare": study.compare.model_copy(update={"to": next(iter(arms))}),
+        "execution": study.execution.model_copy(update={"save_model": False}),
+    }
+    return study.model_copy(update={**{name: Study.model_fields[name].default for name in left_out}, **changes})
