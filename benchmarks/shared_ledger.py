@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairtune.core import locks as leases
+from fairtune.core import locks
 from fairtune.core.errors import LeaseLost
 from fairtune.core.files import write_atomically, write_json, write_sealed
 from fairtune.core.locks import Lease, LeaseWatch, require_held
@@ -137,8 +137,8 @@ def write_plan(runs: Path, load: Load) -> None:
 
 def work(runs: Path, load: Load, machine: int) -> None:
     """Perform whatever is not finished and nobody has, until all is finished."""
-    leases._machine = lambda: f"machine {machine}"  # type: ignore[assignment]
-    leases.BEAT_SECONDS, leases.SILENCE_SECONDS = BEAT_SECONDS, SILENCE_SECONDS
+    locks._machine = lambda: f"machine {machine}"  # type: ignore[assignment]
+    locks.BEAT_SECONDS, locks.SILENCE_SECONDS = BEAT_SECONDS, SILENCE_SECONDS
     generator = random.Random(machine)
     left = [(arm, seed) for arm in range(load.arms) for seed in range(load.seeds)]
     watches: dict[tuple[int, int], LeaseWatch] = {}

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from fairtune.core import locks as leases
+from fairtune.core import locks
 from fairtune.core.errors import LeaseLost
 from fairtune.core.locks import LeaseWatch, require_held
 
@@ -22,8 +22,8 @@ RESULT, TWICE = "result", "twice"
 
 def work(folder: Path, runs: int, machine: int) -> None:
     """Finish whatever is not finished, in an order of one's own, until all is."""
-    leases._machine = lambda: f"machine {machine}"  # type: ignore[assignment]
-    leases.BEAT_SECONDS, leases.SILENCE_SECONDS = 0.1, 1.0
+    locks._machine = lambda: f"machine {machine}"  # type: ignore[assignment]
+    locks.BEAT_SECONDS, locks.SILENCE_SECONDS = 0.1, 1.0
     generator = random.Random(machine)
     watches: dict[int, LeaseWatch] = {}
     left = list(range(runs))
@@ -45,7 +45,7 @@ def work(folder: Path, runs: int, machine: int) -> None:
             watches.pop(run, None)
 
 
-def _perform(home: Path, lease: leases.Lease, generator: random.Random) -> None:
+def _perform(home: Path, lease: locks.Lease, generator: random.Random) -> None:
     if (home / RESULT).exists():
         return
     lease.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
@@ -12,10 +13,13 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from tests.hostile import ALL, CODES, raw_codes
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+from tests.hostile import ALL, CODES, MARKS, STYLE, raw_codes
 
 import fairtune
-from fairtune.core.console import make_messages_printable
+from fairtune.core.console import Console, make_messages_printable
 from fairtune.core.printable import (
     LINES,
     printable,
@@ -126,3 +130,45 @@ def test_templates_escape_everything_but_words_of_their_own() -> None:
         )  # the dashboard's
         assert text.count("<script") == own, "what runs is our own"
         assert "autoescape" not in text
+
+
+def shown(*things: object, terminal: bool = False, width: int = 2000) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
+    for thing in things:
+        console.print(thing)
+    return STYLE.sub("", out.getvalue())
+
+
+def table(text: str) -> Table:
+    found = Table(text, title=text, caption=text)
+    found.add_column(Text(text))
+    found.add_row(text, Text(text, style="red"))
+    found.add_row(Text.assemble((text, "bold"), text), Group(text, Text(text)))
+    return found
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("text", CODES.values(), ids=CODES)
+def test_no_code_of_a_text_comes_through(text: str, terminal: bool) -> None:
+    output = shown(text, Text(text), Text.assemble(("a", "bold"), text), table(text), terminal=terminal)
+    assert raw_codes(output) == []
+    assert shown(text).strip() == text.encode("unicode_escape").decode().replace("\\\\", "\\").strip()
+
+
+@pytest.mark.parametrize("text", [mark for mark in MARKS if "\n" not in mark])
+def test_no_text_is_markup_or_emoji(text: str) -> None:
+    assert shown(text) == f"{text}\n"
+    assert shown(table(text)).count(text) == 10
+
+
+@pytest.mark.parametrize("width", [20, 41, 100])
+def test_a_narrow_table_keeps_its_width_and_loses_no_text(width: int) -> None:
+    text = "\x1b[2J" * 5 + "end"
+    assert max(map(len, shown(table(text), width=width).splitlines())) <= width
+    grid = Table.grid()
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(text))
+    output = shown(grid, width=width)
+    assert "".join(output.split()) == r"\x1b[2J" * 5 + "end"
+    assert max(map(len, output.splitlines())) <= width

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairtune.core import locks as leases
+from fairtune.core import locks
 from fairtune.core.errors import LeaseLost, Stopped
 from fairtune.core.locks import LEASE, LeaseWatch
 from fairtune.execution.executors import performer
@@ -23,8 +23,8 @@ from tests.execution.conftest import ToyStudy, digests, perform_here
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.02)
-    monkeypatch.setattr(leases, "SILENCE_SECONDS", 5.0)
+    monkeypatch.setattr(locks, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(locks, "SILENCE_SECONDS", 5.0)
 
 
 def everything(folder: RunFolder) -> dict[str, bytes]:
@@ -65,7 +65,7 @@ def test_who_waits_for_another_machine_gets_its_result(toy: ToyStudy, monkeypatc
     job.run.write_plan(job.as_json())
     lease = LeaseWatch(job.run.path).try_take()
     assert lease is not None
-    monkeypatch.setattr(leases, "_machine", lambda: "another machine")
+    monkeypatch.setattr(locks, "_machine", lambda: "another machine")
     assert run_state(job.run).status == RUNNING, "though nobody holds a lock here"
     said: list[dict[str, Any]] = []
 
@@ -92,7 +92,7 @@ def test_who_waits_can_be_stopped_and_a_silent_run_is_interrupted(
     job.run.write_plan(job.as_json())
     lease = LeaseWatch(job.run.path).try_take()
     assert lease is not None
-    monkeypatch.setattr(leases, "_machine", lambda: "another machine")
+    monkeypatch.setattr(locks, "_machine", lambda: "another machine")
 
     def stop() -> None:
         raise Stopped

@@ -42,20 +42,6 @@ def plan(source: dict[str, Any], **changes: Any) -> Plan:
     return make_plan(load_study({**source, **changes}))
 
 
-def test_each_arm_has_one_primary_comparison(source: dict[str, Any]) -> None:
-    arms = {**ARMS, "fast": {"lr": 1.5e-4}}
-    made = plan(source, arms=arms)
-    assert made.primaries == {
-        "baseline": None,
-        "focal": "fast",
-        "fgm": "fast",
-        "pgd": "baseline",
-        "ema": "baseline",
-        "fast": "baseline",
-    }
-    assert {arm: facts["primary"] for arm, facts in made.as_json()["arms"].items()} == made.primaries
-
-
 def test_controls_are_added_once_for_arms_of_the_same_settings(source: dict[str, Any]) -> None:
     made = plan(source, controls=True)
     assert list(made.study.arms) == [*ARMS, *ADDED]
@@ -126,6 +112,12 @@ def test_a_copy_of_the_reference_makes_pairs_with_it_but_has_other_luck(source: 
     assert facts["baseline-again"]["control"] == facts["baseline-again"]["primary"] == "baseline"
     assert not any("copy_of" in facts[arm] for arm in ARMS)
     assert facts["ema"]["primary"] == "baseline", "nobody is compared with the copy"
+
+
+def test_a_copy_of_a_reference_with_methods_has_them(source: dict[str, Any]) -> None:
+    made = plan(source, aa=True, compare={"to": "ema"})
+    assert made.study.methods("ema-again") == made.study.methods("ema") != ()
+    assert made.controls["ema-again"] == "ema"
 
 
 def test_no_run_of_another_arm_draws_from_the_same_number() -> None:

@@ -47,15 +47,6 @@ def test_each_arm_is_planned_with_its_own_model(tiny_model: Path, other_model: P
     assert answer["other"]["train"]["model"] != answer["baseline"]["train"]["model"]
 
 
-def test_a_study_with_one_model_has_the_plan_it_had(tiny_model: Path, tiny_task: Any) -> None:
-    plain = make_plan(load_study(study(tiny_model, tiny_task, {"baseline": {}, "second": {"lr": 1e-4}})))
-    named = make_plan(
-        load_study(study(tiny_model, tiny_task, {"baseline": {}, "second": {"lr": 1e-4, "model": str(tiny_model)}}))
-    )
-    assert plain.hash == named.hash
-    assert "model" not in plain.as_json()["arms"]["second"]["train"]
-
-
 def test_models_are_told_apart_by_what_they_are_not_by_their_names(
     tiny_model: Path, other_model: Path, tiny_task: Any, tmp_path: Path
 ) -> None:
@@ -112,15 +103,3 @@ def test_language_models_share_one_model(tiny_model: Path) -> None:
     }  # fmt: skip
     with pytest.raises(FairtuneError, match="language models share one model"):
         load_study(source)
-
-
-def test_a_folder_beside_the_study_file_is_found_from_anywhere(
-    tiny_model: Path, tiny_task: Any, tmp_path: Path
-) -> None:
-    import yaml
-
-    shutil.copytree(tiny_model, tmp_path / "mine")
-    source = study(tiny_model, tiny_task, {"baseline": {}, "other": {"model": "mine"}})
-    file = tmp_path / "toy.yaml"
-    file.write_text(yaml.safe_dump(source))
-    assert load_study(file).model_of("other") == str(tmp_path / "mine")

@@ -11,8 +11,6 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fairtune.analysis.results import load_results
-from fairtune.api import run_study
 from fairtune.cli.app import app
 from fairtune.models.sources import find_model
 from fairtune.models.tokenizers import tokenizer_folder
@@ -70,6 +68,14 @@ def test_it_is_the_same_run_as_the_number_written_out(source: dict[str, Any], au
     assert plan(source, f"train.max_length={auto + 1}").hash != ours.hash
 
 
+def test_an_arm_may_have_its_own_and_a_sample_changes_none(source: dict[str, Any], auto: int) -> None:
+    made = plan(source, "train.max_length=40", "arms.oelm.max_length=auto", "train.examples=20")
+    assert lengths(made) == {"baseline": 40, "oelm": auto}
+    assert [(d.arm, d.setting, d.value, d.reference_value) for d in made.differences] == [
+        ("oelm", "max_length", auto, 40)
+    ]
+
+
 def make_long(folder: Path, words: int) -> dict[str, Any]:
     for name, word in (("train", "film"), ("validation", "book"), ("test", "plot")):
         rows = "".join(f"{f'{word} ' * (words + i % 3)},l{i % 2}\n" for i in range(40))
@@ -111,21 +117,3 @@ def test_plan_prints_it_and_imports_no_torch_the_second_time(source: dict[str, A
     assert done.stdout.strip().endswith("[]"), "its lengths are in the cache"
     found = json.loads(CliRunner().invoke(app, ["plan", str(file), "--json"]).stdout)
     assert found["lengths"][0].startswith(f"max_length auto: {auto} tokens")
-
-
-@pytest.mark.usefixtures("performed_here")
-def test_a_study_with_auto_runs_and_its_ledger_has_the_number(
-    source: dict[str, Any], auto: int, tmp_path: Path
-) -> None:
-    small = {"max_length": "auto", "steps": 2, "batch_size": 8, "eval_examples": 20}
-    source = {**source, "train": small, "arms": {"baseline": {}}, "execution": {"devices": "cpu"}}
-    results = run_study(source, tmp_path / "runs", progress=False)
-    assert not results.failures
-    home = tmp_path / "runs" / "s"
-    assert json.loads((home / "study.json").read_text())["lengths"][0].startswith(f"max_length auto: {auto} tokens")
-    run = home / "baseline" / "seed-0"
-    assert json.loads((run / "plan.json").read_text())["settings"]["train"]["max_length"] == auto
-    recorded = (run / "events.jsonl").read_bytes()
-    again = run_study(source, tmp_path / "runs", [f"train.max_length={auto}"], progress=False)
-    assert (run / "events.jsonl").read_bytes() == recorded, "the number written out is the same run, which is finished"
-    assert again.plan["plan"] == load_results(tmp_path / "runs", "s").plan["plan"]

@@ -48,7 +48,7 @@ def test_what_a_learner_cannot_be_told_is_one_clear_sentence(arm: dict[str, Any]
     assert message in found[path]
 
 
-@pytest.mark.parametrize("learner", SIMPLE)
+@pytest.mark.parametrize("learner", ["tfidf", "linear-probe"])
 def test_a_language_model_task_has_no_classes_to_tell_apart(learner: str) -> None:
     found = problems(
         {learner: {}}, task="tinystories", model="gpt-mini", tokenizer={"train": 1000}, train={"steps": 10}

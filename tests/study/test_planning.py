@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from fairtune.core.errors import DataError, ModelError
 from fairtune.methods.registry import parse_method_use
 from fairtune.settings.sections import Train
 from fairtune.study.controls import Difference, arm_settings, find_controls, find_differences
@@ -79,6 +78,10 @@ def test_a_runs_key_does_not_depend_on_other_runs_or_on_where_it_runs(source: di
         assert {name: more[name] for name in few if name in more} == {name: few[name] for name in few if name in more}
 
 
+def test_where_a_study_is_tracked_is_no_part_of_its_plan(source: dict[str, Any]) -> None:
+    assert plan(source, "track={wandb: {offline: true}}").as_json() == plan(source).as_json()
+
+
 @pytest.mark.parametrize("override", ["train.lr=1e-3", "train.epochs=2", "task.metric=mcc", "train.max_length=64"])
 def test_a_runs_key_changes_with_what_decides_its_result(source: dict[str, Any], override: str) -> None:
     assert keys(plan(source, override))["baseline/seed-0"] != keys(plan(source))["baseline/seed-0"]
@@ -137,13 +140,6 @@ def test_a_plan_is_plain_json(source: dict[str, Any]) -> None:
     assert data["differences"][0]["text"] == str(made.differences[0])
 
 
-def test_what_is_wrong_with_data_or_model_is_known_before_run_1(source: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
-        plan(source, f"task.train={tmp_path / 'none.csv'}")
-    with pytest.raises(ModelError, match="no such folder"):
-        plan(source, f"model={tmp_path / 'none'}")
-
-
 def differences(study: Study) -> tuple[Difference, ...]:
     arms = arm_settings(study)
     return find_differences(arms, find_controls(arms, study.compare.to), study.compare.to, {})
@@ -158,12 +154,6 @@ def test_the_audit_lists_every_difference_that_is_no_method_and_names_the_contro
     assert found["odd", "batch_size"].control is None
     assert "cannot be told apart" in str(found["odd", "lr"])
     assert "itself the control" in str(found["fast", "lr"])
-
-
-def test_arms_that_differ_only_in_methods_leave_nothing_to_audit(source: dict[str, Any]) -> None:
-    study = load_study({**source, "arms": {"baseline": {"lr": 2e-5}, "oelm": {"methods": ["orthogonal_qk"]}}})
-    assert differences(study) == (), "a default written out is no difference"
-    assert find_controls(arm_settings(study), "baseline") == {"baseline": None, "oelm": "baseline"}
 
 
 @pytest.mark.parametrize(
@@ -211,3 +201,13 @@ def test_the_plan_decides_each_arms_control_and_the_audit_says_the_same(
     for difference in made.differences:
         own = controls[difference.arm] if made.study.methods(difference.arm) else difference.arm
         assert difference.control == own
+
+
+def test_the_plan_says_which_arms_are_idle_and_what_a_step_costs(source: dict[str, Any]) -> None:
+    arms = {"baseline": {}, "look": {"methods": [OBSERVER]}, "both": {"methods": ["fgm", OBSERVER]}}
+    found = plan({**source, "arms": arms}).as_json()["arms"]
+    assert {arm: (facts["idle"], facts["step_factor"]) for arm, facts in found.items()} == {
+        "baseline": (False, 1.0),
+        "look": (True, 1.0),
+        "both": (False, 2.0),
+    }

@@ -17,14 +17,10 @@ GRADES: tuple[Grade, ...] = ("refusal", "warning", "note")
 
 @dataclass(frozen=True)
 class Caution:
-    """One of them.
+    """One of them: what was seen, why it matters, what to do, and of a refusal, whether it was overruled.
 
     Args:
-        code: by which programs and tests know it, such as `two-seeds`.
-        seen: what was found, where, with its figures.
-        why: why it matters.
-        do: what to do about it.
-        forced: of a refusal, that it was overruled.
+        code: by which programs and tests know it, such as `few-seeds`.
     """
 
     grade: Grade

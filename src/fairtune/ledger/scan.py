@@ -132,12 +132,11 @@ class RunProgress:
             self._stretches[last] = total + loss, count + 1
 
     def _add_scores(self, event: Mapping[str, Any]) -> None:
+        step = event["step"]
         for name, value in event.items():
             if name not in ABOUT and isinstance(value, int | float):
-                points = [
-                    point for point in self._scores.get(name, ()) if point[0] < event["step"]
-                ]  # it may be done again
-                self._scores[name] = [*points, (event["step"], value)]
+                points = [point for point in self._scores.get(name, ()) if point[0] < step]  # it may be done again
+                self._scores[name] = [*points, (step, value)]
                 if len(points) >= 2 * POINTS:
                     del self._scores[name][1:-1:2]
 

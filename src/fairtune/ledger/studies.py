@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from fairtune.core.errors import LedgerError
 from fairtune.core.files import read_sealed, sha256_of
@@ -33,13 +33,7 @@ SUITE_FIELDS = ("study", "task", "model", "metric")
 """What a suite's record says of each study."""
 
 
-def _check_folder_name(name: str) -> str:
-    if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise ValueError("it is no name of a folder")
-    return name
-
-
-FolderName = Annotated[str, AfterValidator(_check_folder_name)]
+FolderName = Annotated[str, Field(pattern=r"^[^/.\x00][^/\x00]*$")]
 """A folder that came from elsewhere may hold a plan made by hand: an arm that is called `../..` must not lead anyone out of it."""
 
 
@@ -127,7 +121,7 @@ def read_study(home: Path) -> dict[str, Any]:
         _Plan.model_validate(plan)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(ascii(str(part)[:60])[1:-1] for part in first["loc"])
+        where = ".".join(map(str, first["loc"]))
         raise LedgerError(f"{file} is not a plan of this version: {where}: {first['msg']}; {again}.") from None
     return plan
 

@@ -41,6 +41,7 @@ REFUSED: dict[str, dict[Path, str]] = {
         ("dedupe",): CLASSIFY,
         ("allow_contamination",): CLASSIFY,
         ("compare", "target"): "this is for tasks that classify; use target_loss, a validation loss, or remove it",
+        ("compare", "threshold"): "a language model draws no line between classes; remove it",
         ("train", "examples"): "text for language models is counted in tokens, not in examples; use tokens, or leave it out",
         ("train", "eval_examples"): "a language model is validated and tested on all of the held-out text; leave it out",
         ("train", "attention"): "this is for classifiers; a language model is always causal, or it would see what it predicts",
@@ -77,7 +78,7 @@ def _kind_settings(study: Study, kind: str) -> Iterator[Fault]:
             value: Any = study
             for part in place:
                 value = value.get(part) if isinstance(value, dict) else getattr(value, str(part))
-            if value not in (None, False):
+            if value not in (None, False, "half"):
                 yield place, reason
     named: dict[Path, str | None] = {("compare", "also", place): name for place, name in enumerate(study.compare.also)}
     named["metric",] = study.metric
@@ -87,8 +88,6 @@ def _kind_settings(study: Study, kind: str) -> Iterator[Fault]:
     files = study.task if isinstance(study.task, FileTask) else None
     if files and study.metric and "metric" in files.model_fields_set and study.metric != files.metric:
         yield ("metric",), f"{study.metric} is given here and {files.metric} in `task`; keep one of them"
-    if kind == TEXT and study.compare.threshold != "half":
-        yield ("compare", "threshold"), "a language model draws no line between classes; remove it"
 
 
 def _of_other_kind(metric: str | None, kind: str) -> str:

@@ -43,7 +43,7 @@ class DelimitedTable:
     """
 
     def __init__(self, where: Path | str, blocks: Iterator[str], usual: str, columns: Sequence[str] | None) -> None:
-        csv.field_size_limit(LONGEST)
+        csv.field_size_limit(1 << 30)  # a row is limited here
         self._where, self._blocks = where, blocks
         text, self._ended = head_of(blocks, lines=2)
         text = self._closed(text)
@@ -51,7 +51,7 @@ class DelimitedTable:
         self._rows = self._lines = 0
         self._header: list[str] = []
         header = _rows(self.delimiter, "1").match(text)
-        if not text.strip("\ufeff"):
+        if not text:
             raise DataError(f"{where}: the file is empty, with no header and no rows.")
         if header is None:
             raise self._fault(text)[1]
@@ -127,6 +127,8 @@ class DelimitedTable:
             otherwise: what is wrong where every row could be read.
         """
         lines, began, wrong = LINE.findall(text), 0, otherwise
+        if len(lines[0]) > LONGEST:
+            return 0, long_line(self._where, self._lines + 1)
         reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
         try:
             for number, row in enumerate(reader, self._rows + 1):
@@ -139,15 +141,12 @@ class DelimitedTable:
                 began = reader.line_num
         except csv.Error as error:
             wrong = _wrong_quotes(str(error), self._lines + began + 1, self._lines + reader.line_num)
-        for number, line in enumerate(lines[: began + 1], self._lines + 1):
-            if len(line) > LONGEST:
-                return 0, long_line(self._where, number)
         return sum(map(len, lines[:began])), DataError(f"{self._where}: {wrong}")
 
 
 def _wrong_quotes(error: str, began: int, line: int) -> str:
     """What is wrong with a row that began on a line."""
-    if "unexpected end of data" in error or "larger than field limit" in error:
+    if "unexpected end of data" in error:
         wrong = f"a quote that is opened in the row of line {began} is not closed"
     elif began != line:
         wrong = f"{error} in the row that began on line {began}, where a quote may have been left open"
