@@ -170,6 +170,15 @@ def test_what_was_read_once_is_not_read_again(
     assert read, "unless everything is asked for"
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"events.jsonl": 3, "result.json": [1, 2]}'])
+def test_what_is_remembered_of_a_run_may_be_damaged(closed: RunFolder, content: bytes) -> None:
+    whole = run_state(closed)
+    (closed.path / seals.CHECKED).write_bytes(content)
+    assert run_state(closed) == whole
+    closed.predictions.write_bytes(b"")
+    assert run_state(closed).status == "damaged"
+
+
 def test_a_file_changed_and_dated_back_is_noticed(closed: RunFolder) -> None:
     stat = closed.predictions.stat()
     content = bytearray(closed.predictions.read_bytes())

@@ -74,9 +74,7 @@ def _files(task: dict[str, Any], base: FilePath) -> Iterator[Fault]:
 @lru_cache(maxsize=64)
 def _file_problems(spec: str, states: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:  # noqa: ARG001 - part of the key
     """What is wrong with a task's files, read once for all profiles unless they have changed."""
-    from fairtune.tasks.file_tasks import (
-        check_file_task,  # Arrow, which a study of a catalogue's task need not wait for
-    )
+    from fairtune.tasks.file_tasks import check_file_task  # a study of a catalogue's task need not wait for Arrow
 
     problems = Problems()
     with problems.about("train"):
