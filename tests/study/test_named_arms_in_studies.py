@@ -66,6 +66,10 @@ def test_a_preset_is_a_named_arm_under_another_name() -> None:
     assert found.methods("plain") == ()
 
 
+def test_a_preset_wins_over_the_name() -> None:
+    assert study({"baseline": {}, "oelm-freeze": {"preset": "freeze-pretrained"}}).methods("oelm-freeze") == uses(KEEP)
+
+
 @pytest.mark.parametrize("methods", [[], [KEEP]])
 def test_explicit_methods_win_over_the_name(methods: list[Any]) -> None:
     found = study({"baseline": {"methods": methods}, "oelm-freeze": {"methods": methods}})

@@ -213,6 +213,10 @@ def test_a_missing_file_names_the_nearest(tmp_path: Path, write: Any) -> None:
         load_study(tmp_path)
 
 
+def test_a_utf8_byte_order_mark_does_no_harm(write: Any) -> None:
+    assert load_study(write(b"\xef\xbb\xbf" + BASE.encode())).study == "s"
+
+
 def test_a_profile_is_merged_into_the_study(write: Any) -> None:
     text = (
         BASE
@@ -334,11 +338,11 @@ def test_relative_files_start_at_the_study_file(tmp_path: Path, write: Any, monk
     monkeypatch.chdir("/")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     text = BASE.replace("movie-reviews", "{train: data/a.csv, test: /b.csv, validation: ~/c.csv, text: t}")
-    study = load_study(write(text.replace("minilm", "./model")))
+    study = load_study(write(text.replace("minilm", "./model") + "  x: {model: ./other}\n"))
     assert study.task.train == str(tmp_path / "data/a.csv")
     assert study.task.test == "/b.csv"
     assert study.task.validation == str(tmp_path / "home/c.csv")
-    assert study.model == str(tmp_path / "model")
+    assert (study.model, study.model_of("x")) == (str(tmp_path / "model"), str(tmp_path / "other"))
 
 
 def test_a_mapping_is_a_study_too_and_is_not_changed() -> None:
