@@ -46,6 +46,12 @@ def test_shows_splits_side_by_side_and_what_to_mind(task: str) -> None:
     assert max(map(len, answer.output.splitlines())) <= 100
 
 
+def test_dedupe_shows_what_is_left(task: str) -> None:
+    shown = squeezed(call(task, "--dedupe").output)
+    assert "rows 3 3 3" in shown
+    assert "`dedupe: true` took out 5 training rows" in shown
+
+
 def test_json_is_the_whole_card(task: str) -> None:
     card = json.loads(call(task, "--json").stdout)
     assert card["task"] == "small"

@@ -77,6 +77,11 @@ def test_json_has_the_same_numbers(task: str, model: str) -> None:
     assert found["picture"] is None
 
 
+def test_another_coverage(task: str, model: str) -> None:
+    found = json.loads(output_of(task, "--model", model, "--coverage", "0.5", "--json"))
+    assert (found["covering"], found["auto"], found["coverage"]) == (52, 97, 0.5)
+
+
 @pytest.mark.parametrize(("name", "again"), [("lengths.svg", "lengths.svg"), ("lengths.png", "Lengths.PNG")])
 def test_a_picture_is_the_same_bytes_every_time(task: str, model: str, tmp_path: Path, name: str, again: str) -> None:
     file, other = tmp_path / name, tmp_path / again

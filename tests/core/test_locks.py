@@ -133,6 +133,20 @@ def test_an_owner_that_beats_is_never_replaced_and_a_silent_one_is_by_the_watche
     taken.release(finished=True)
 
 
+@pytest.mark.usefixtures("other_machine")
+def test_of_two_that_see_a_dead_owner_at_once_one_gets_the_lease(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(tmp_path)
+    first, second = LeaseWatch(tmp_path), LeaseWatch(tmp_path)
+    assert first.try_take() is second.try_take() is None
+    clock.now, seen = 61.0, locks._look(tmp_path / LEASE)
+    taken = first.try_take()
+    assert taken is not None
+    monkeypatch.setattr(locks, "_look", lambda _: seen)  # the second looked before the first took it
+    assert second.try_take() is None
+
+
 @pytest.mark.parametrize("began", [0.0, None])
 def test_a_dead_process_of_this_machine_needs_no_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, began: float | None

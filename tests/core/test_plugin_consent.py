@@ -62,6 +62,14 @@ def test_a_verb_names_the_file_and_executes_nothing(study: Path, verb: str) -> N
     assert not allowed_files()
 
 
+def test_every_file_is_named_at_once(study: Path) -> None:
+    (study.parent / "more.py").write_text(ADDS.format(name="more"))
+    study.write_text(study.read_text().replace("- theirs\n", "- theirs\n- more.py\n", 1))
+    with pytest.raises(ConsentNeeded) as needed:
+        fairtune.load_study(study)
+    assert [Path(file).name for file in needed.value.files] == ["theirs.py", "more.py"]
+
+
 def test_an_allowed_file_is_asked_about_once_also_when_it_is_edited(study: Path) -> None:
     assert call("validate", study, "--allow-plugins").exit_code == 0
     assert executed(study)

@@ -131,6 +131,12 @@ def test_a_name_that_is_no_plugin_is_refused(study: Path, name: str, expected: s
         load_study(study, [f"plugins=[{name}]"])
 
 
+def test_a_file_may_not_hide_a_module_that_is_in_use(study: Path) -> None:
+    (study.parent / "json.py").write_text(ADDS.format(name="nothing"))
+    with pytest.raises(FairtuneError, match="another module is called 'json'; give it another name"):
+        load_study(study, ["plugins=[json]"])
+
+
 def test_a_worker_refuses_a_file_that_changed_or_is_gone(study: Path) -> None:
     planned = make_plan(load_study(study)).plugins
     take_plugins(planned)

@@ -18,6 +18,7 @@ from fairtune.ledger.folders import RunFolder, lock, run_folder
 from fairtune.ledger.scan import LedgerScan
 from fairtune.ledger.seals import close_run
 from fairtune.ledger.studies import write_study
+from fairtune.ledger.worker_signs import WorkerSign, write_sign
 
 RESULT = {"status": "finished", "metric": "accuracy", "metrics": {"test": {"accuracy": 0.8}}, "seconds": {"total": 3.5}}
 
@@ -145,6 +146,16 @@ def test_what_has_not_moved_is_not_read_again_by_a_report_of_a_watched_study_eit
     now = live.states.state(run_folder(tmp_path, "s", "other", 1))
     assert (now.of("k").status, now.of("of another plan").status) == ("finished", "waiting")
     assert read[2:] == ["other/seed-1"]
+
+
+def test_a_sign_of_a_worker_is_news(tmp_path: Path) -> None:
+    plan(tmp_path)
+    live = look(tmp_path)
+    (tmp_path / "s" / "logs").mkdir()
+    for beat in range(2):
+        write_sign(tmp_path / "s" / "logs", WorkerSign("cpu-1", "cpu", run="baseline/seed-0", beat=beat))
+        assert live.tick() == {"s"}
+        assert [(one.sign.run, one.fresh) for one in live.signs("s")] == [("baseline/seed-0", True)]
 
 
 def test_a_study_that_goes_away_is_told_and_one_that_comes_back_is_shown(tmp_path: Path) -> None:

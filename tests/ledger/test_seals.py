@@ -170,6 +170,15 @@ def test_what_was_read_once_is_not_read_again(
     assert read, "unless everything is asked for"
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"events.jsonl": 3, "result.json": [1, 2]}'])
+def test_what_is_remembered_of_a_run_may_be_damaged(closed: RunFolder, content: bytes) -> None:
+    whole = run_state(closed)
+    (closed.path / seals.CHECKED).write_bytes(content)
+    assert run_state(closed) == whole
+    closed.predictions.write_bytes(b"")
+    assert run_state(closed).status == "damaged"
+
+
 def test_a_file_changed_and_dated_back_is_noticed(closed: RunFolder) -> None:
     stat = closed.predictions.stat()
     content = bytearray(closed.predictions.read_bytes())
@@ -185,3 +194,11 @@ def test_a_run_whose_plan_cannot_be_read_is_refused_with_the_way_out(closed: Run
     assert run_state(closed).status == "damaged"
     with pytest.raises(LedgerError, match=r"plan\.json .*nothing says what was trained.*Move this folder away"):
         closed.check_plan(PLAN)
+
+
+@pytest.mark.parametrize("trace", ["checkpoint", "model"])
+def test_an_unfinished_run_without_its_plan_is_refused_too(tmp_path: Path, trace: str) -> None:
+    folder = run_folder(tmp_path, "s", "a", 0)
+    (folder.path / trace / "step-1").mkdir(parents=True)
+    with pytest.raises(LedgerError, match=rf"plan\.json is missing, but {trace} is there"):
+        folder.check_plan(PLAN)

@@ -114,6 +114,12 @@ def test_a_copy_of_the_reference_makes_pairs_with_it_but_has_other_luck(source: 
     assert facts["ema"]["primary"] == "baseline", "nobody is compared with the copy"
 
 
+def test_a_copy_of_a_reference_with_methods_has_them(source: dict[str, Any]) -> None:
+    made = plan(source, aa=True, compare={"to": "ema"})
+    assert made.study.methods("ema-again") == made.study.methods("ema") != ()
+    assert made.controls["ema-again"] == "ema"
+
+
 def test_no_run_of_another_arm_draws_from_the_same_number() -> None:
     for seeds in ([0, 1_000_000], [LARGEST_SEED, 0], [5, 1_000_005, 2_000_005]):
         found = copy_seeds(seeds)

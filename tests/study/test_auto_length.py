@@ -68,6 +68,14 @@ def test_it_is_the_same_run_as_the_number_written_out(source: dict[str, Any], au
     assert plan(source, f"train.max_length={auto + 1}").hash != ours.hash
 
 
+def test_an_arm_may_have_its_own_and_a_sample_changes_none(source: dict[str, Any], auto: int) -> None:
+    made = plan(source, "train.max_length=40", "arms.oelm.max_length=auto", "train.examples=20")
+    assert lengths(made) == {"baseline": 40, "oelm": auto}
+    assert [(d.arm, d.setting, d.value, d.reference_value) for d in made.differences] == [
+        ("oelm", "max_length", auto, 40)
+    ]
+
+
 def make_long(folder: Path, words: int) -> dict[str, Any]:
     for name, word in (("train", "film"), ("validation", "book"), ("test", "plot")):
         rows = "".join(f"{f'{word} ' * (words + i % 3)},l{i % 2}\n" for i in range(40))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from fairtune.cli.app import app
 from fairtune.cli.plan import deciding_comparison
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
@@ -101,3 +104,10 @@ def test_the_plan_says_which_comparison_decides(source: dict[str, Any], plans: t
     assert "which the plan does not compare" in found[2]
     assert found[3] == "counted when a run of it starts"
     assert found[4] == "decided by oelm against fast, as planned; fast against baseline, as planned"
+
+
+def test_fairtune_plan_shows_them(source: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(json.dumps({**source, "claims": [BETTER]}))
+    shown = CliRunner().invoke(app, ["plan", str(file), "--runs", str(tmp_path / "runs")]).output
+    assert "oelm is better than baseline by at least 0.5%: decided by oelm against fast" in shown

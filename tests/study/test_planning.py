@@ -78,6 +78,10 @@ def test_a_runs_key_does_not_depend_on_other_runs_or_on_where_it_runs(source: di
         assert {name: more[name] for name in few if name in more} == {name: few[name] for name in few if name in more}
 
 
+def test_where_a_study_is_tracked_is_no_part_of_its_plan(source: dict[str, Any]) -> None:
+    assert plan(source, "track={wandb: {offline: true}}").as_json() == plan(source).as_json()
+
+
 @pytest.mark.parametrize("override", ["train.lr=1e-3", "train.epochs=2", "task.metric=mcc", "train.max_length=64"])
 def test_a_runs_key_changes_with_what_decides_its_result(source: dict[str, Any], override: str) -> None:
     assert keys(plan(source, override))["baseline/seed-0"] != keys(plan(source))["baseline/seed-0"]
@@ -197,3 +201,13 @@ def test_the_plan_decides_each_arms_control_and_the_audit_says_the_same(
     for difference in made.differences:
         own = controls[difference.arm] if made.study.methods(difference.arm) else difference.arm
         assert difference.control == own
+
+
+def test_the_plan_says_which_arms_are_idle_and_what_a_step_costs(source: dict[str, Any]) -> None:
+    arms = {"baseline": {}, "look": {"methods": [OBSERVER]}, "both": {"methods": ["fgm", OBSERVER]}}
+    found = plan({**source, "arms": arms}).as_json()["arms"]
+    assert {arm: (facts["idle"], facts["step_factor"]) for arm, facts in found.items()} == {
+        "baseline": (False, 1.0),
+        "look": (True, 1.0),
+        "both": (False, 2.0),
+    }

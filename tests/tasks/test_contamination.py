@@ -69,6 +69,17 @@ def test_allowed_it_runs_and_is_recorded(tmp_path: Path, plan: Any) -> None:
     assert "The study allows it" in note
 
 
+def test_dedupe_takes_it_out(tmp_path: Path, plan: Any) -> None:
+    made = plan(leaking(tmp_path, 3), dedupe=True)
+    assert made.notes == ()
+    assert made.task.rows == {"train": 40, "validation": 10, "test": 20}
+
+
+def test_allowing_changes_no_run(tmp_path: Path, plan: Any) -> None:
+    spec = leaking(tmp_path, 2)
+    assert plan(spec).hash == plan(spec, allow_contamination=True).hash
+
+
 def package_hashes(source: str, folder: Path) -> Any:
     file = package_file(REVIEWS)
     rows = read_rows(file, ["text", "source"], "label", folder / source).where_equal("source", source)

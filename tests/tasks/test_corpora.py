@@ -150,6 +150,12 @@ def test_the_validation_split_is_halved_where_there_is_no_test_split(
     assert 150 < len(halves[0]) < 250
 
 
+def test_a_published_test_split_is_the_test_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [" ", " = Title = ", " Text . "]
+    found = mirrored(tmp_path, monkeypatch, "wikitext-2", train=lines, validation=["v"], test=["t"])
+    assert [all_of(found, split) for split in SPLITS] == [[" = Title =", " Text ."], ["v"], ["t"]]
+
+
 def test_a_training_split_alone_holds_out_a_small_share_of_its_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from tests.tasks.made_mirror import make_sst2, write_split
 from tests.tasks.test_duplicates import SMALL, files
 
+from fairtune.core.numbers import as_percent
 from fairtune.ledger.data_card import DataCard
 from fairtune.tasks.card import builder as card_making
+from fairtune.tasks.card import languages
 from fairtune.tasks.card.builder import card_of
 from fairtune.tasks.card.languages import languages_of
 
@@ -60,6 +63,13 @@ def test_pairs_are_counted_as_a_whole_and_by_their_first_text(tmp_path: Path) ->
     assert card.pairs
     assert (found.shared, found.exactly, found.first_texts) == (1, 0, 2)
     assert card.splits["train"].words.longest == 5
+
+
+def test_sizes_of_texts_are_counted_in_words_and_characters(tmp_path: Path) -> None:
+    texts = [(" ".join(["wörd"] * n) + "\u00a0end", ("no", "yes")[n % 2]) for n in range(1, 101)]
+    train = card_of(clean(tmp_path, train=texts)).splits["train"]
+    assert (train.words.median, train.words.p95, train.words.longest) == (51, 96, 101)
+    assert train.characters.longest == 100 * 5 - 1 + 4
 
 
 def test_the_contradictions_that_occur_most_are_shown_first(tmp_path: Path) -> None:
@@ -157,6 +167,17 @@ def test_rare_languages_and_doubtful_texts_are_not_named() -> None:
     assert found.shares == {"en": 0.98}
     assert found.uncertain == pytest.approx(0.02)
     assert languages_of([]).shares == {}
+
+
+def test_nothing_is_unpickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, lambda *_, **__: pytest.fail("unpickled"))
+    languages._identifier.cache_clear()
+    assert languages_of([(ENGLISH,)]).shares == {"en": 1.0}
+
+
+def test_few_are_never_shown_as_none() -> None:
+    assert [as_percent(share) for share in (0, 0.0004, 0.00128)] == ["0.0 %", "under 0.1 %", "0.1 %"]
 
 
 MIRROR = os.environ.get("FAIRTUNE_MIRROR", "")

@@ -49,6 +49,10 @@ def test_each_document_begins_with_bos_where_the_tokenizer_puts_one() -> None:
     assert (found.counts.bytes, found.counts.words) == (plain.counts.bytes, plain.counts.words)
 
 
+def test_a_bos_that_the_tokenizer_never_puts_is_not_put() -> None:
+    assert made(STORIES, with_bos(adds=False)).bos is None
+
+
 def test_what_looks_like_bos_in_a_text_is_text() -> None:
     found = made([f"a {BOS} b", BOS], with_bos())
     assert int((np.asarray(found.stream) == found.bos).sum()) == 2

@@ -62,6 +62,16 @@ def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("fresh_cache")
+def test_another_length_or_sample_is_another_entry(tokenizer: Any) -> None:
+    split = make_split([("a good film was good",), ("the worst book",), ("good",)])
+    task = Task("t", "accuracy", ("n", "p"), {"train": split, "validation": split, "test": split}, "memory")
+    assert encode_task(task, tokenizer, 16)["train"].lengths.tolist() == [7, 5, 3]
+    assert encode_task(task, tokenizer, 4)["train"].lengths.tolist() == [4, 4, 3]
+    sizes = [len(encode_task(task, tokenizer, 16, {"train": size})["train"]) for size in (1, 2)]
+    assert sizes == [1, 2]
+
+
 def pairs_task() -> Task:
     split = make_split([("a good film", "was good"), ("the worst book", "bad")])
     return Task("t", "accuracy", ("n", "p"), {"train": split, "validation": split, "test": split}, "memory")

@@ -194,6 +194,12 @@ def _no_network(*_: object, **__: object) -> None:
     raise ConnectionError("no network")
 
 
+def test_a_mirror_that_is_no_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRTUNE_MIRROR", str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match=r"FAIRTUNE_MIRROR .*nowhere.* is not a folder"):
+        load_task("sst2")
+
+
 def test_a_label_out_of_range_and_a_missing_column_are_reported(mirror: Path) -> None:
     make_sst2(mirror)
     write_split(mirror, "sst2", "validation", [{"sentence": "a", "label": 0}, {"sentence": "b", "label": 2}])

@@ -113,10 +113,8 @@ def _verdicts(plan: Plan) -> Found:
     if share is not None and scaled and share > LARGEST_MARGIN:
         seen = f"compare.margin is {margin if isinstance(margin, str) else f'{margin:g}'}"
         why = "an arm could lose most of what was learned and still be called not inferior"
-        do = (
-            "State the largest loss that you would accept in use, such as `1%`; a plain number is in the metric's own unit, so "
-            "that one point of accuracy is 0.01"
-        )
+        unit = "a plain number is in the metric's own unit, so that one point of accuracy is 0.01"
+        do = f"State the largest loss that you would accept in use, such as `1%`; {unit}"
         yield "", refusal("margin-large", f"{seen}, more than a quarter of {metric.title}", why, do)
 
 
@@ -277,21 +275,15 @@ def setting_cautions(train: Train, steps: int, highest: float) -> Iterator[Cauti
     """What a run's schedule and its rate, or the highest that trials may choose, let it learn in so many optimizer steps."""
     warmup = train.warmup_steps(steps)
     if train.warmup >= 1 and warmup >= steps:
-        yield Caution(
-            "warning",
-            "warmup-long",
-            f"warmup is {warmup:,} steps and training has {steps:,}",
-            f"the learning rate is still rising when training ends, at {as_percent((steps - 1) / warmup)} of the rate that is set",
-            "Set `warmup: 0.1`, a tenth of the steps",
-        )
+        seen = f"warmup is {warmup:,} steps and training has {steps:,}"
+        share = as_percent((steps - 1) / warmup)
+        why = f"the learning rate is still rising when training ends, at {share} of the rate that is set"
+        yield warning("warmup-long", seen, why, "Set `warmup: 0.1`, a tenth of the steps")
     if highest > HIGHEST_RATE:
-        yield Caution(
-            "warning",
-            "rate-high",
-            f"the learning rate is {highest:.2g} at its peak, above {HIGHEST_RATE:g}",
-            "AdamW moves each weight by about that much in a step, which is more than most weights are, so training diverges",
-            "Rates of fine-tuning are 1e-5 to 1e-3; check for a lost exponent, as in 3 for 3e-5",
-        )
+        seen = f"the learning rate is {highest:.2g} at its peak, above {HIGHEST_RATE:g}"
+        why = "AdamW moves each weight by about that much in a step, which is more than most weights are, so training diverges"
+        do = "Rates of fine-tuning are 1e-5 to 1e-3; check for a lost exponent, as in 3 for 3e-5"
+        yield warning("rate-high", seen, why, do)
 
 
 def language_caution(task: str, splits: Iterable[Split], model: str) -> Caution | None:
@@ -303,14 +295,10 @@ def language_caution(task: str, splits: Iterable[Split], model: str) -> Caution 
     if not named and not any(map(_is_foreign, splits)):
         return None
     texts = f"the texts of {task} are not in English" if named else f"most letters of {task} are not Latin"
-    return Caution(
-        "warning",
-        "language-unknown",
-        f"{texts}, and {model} was pretrained on English alone",
-        "a model that cannot read the texts learns little from them, and its scores say little about the method",
-        "Use a multilingual model, such as google-bert/bert-base-multilingual-cased or FacebookAI/xlm-roberta-base, or texts in "
-        "the model's language",
-    )
+    why = "a model that cannot read the texts learns little from them, and its scores say little about the method"
+    many = "google-bert/bert-base-multilingual-cased or FacebookAI/xlm-roberta-base"
+    do = f"Use a multilingual model, such as {many}, or texts in the model's language"
+    return warning("language-unknown", f"{texts}, and {model} was pretrained on English alone", why, do)
 
 
 def _is_foreign(split: Split) -> bool:
