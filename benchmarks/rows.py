@@ -3,8 +3,8 @@
     python benchmarks/rows.py ../old/src src               # ratios of the second tree's time to the first's
     python benchmarks/rows.py ../old/src src --rows 100000 --rounds 5 --kinds csv jsonl parquet
 
-Both must make the same task of a file. Next to wall time stands processor time, the helpers' included, which depends less on what
-else the machine does.
+Both must make the same task of a file. Next to wall time stands processor time, with that of child processes, which depends less
+on what else the machine does.
 """
 
 from __future__ import annotations

@@ -166,6 +166,6 @@ def test_a_damaged_run_is_left_alone_and_the_others_are_run(toy: ToyStudy, tmp_p
 
 
 def test_a_worker_reads_nothing_but_its_jobs() -> None:
-    script = "import sys; from fairtune.core.pipes import own_pipes; own_pipes(); print(repr(input()))"
+    script = "import sys; from fairtune.core.console import own_pipes; own_pipes(); print(repr(input()))"
     done = subprocess.run([sys.executable, "-c", script], input="y\n", capture_output=True, text=True, check=False)
     assert "EOFError" in done.stderr

@@ -176,7 +176,7 @@ def test_a_worker_that_memory_had_no_room_for_says_so_and_is_not_replaced(
     monkeypatch.setattr(local, "WORKER", (sys.executable, "-c", HUNGRY))
     monkeypatch.setenv("SHARED", str(tmp_path))
     kills = iter(range(10))
-    monkeypatch.setattr(local, "memory_kills", lambda: next(kills) if counted else 0)
+    monkeypatch.setattr(local, "_memory_kills", lambda: next(kills) if counted else 0)
     ordered = sorted(jobs, key=lambda job: job.name)
     executor = LocalExecutor(Execution(devices=("cpu",), workers=2), tmp_path / "logs")
     executor.submit(ordered)

@@ -194,3 +194,11 @@ def test_a_run_whose_plan_cannot_be_read_is_refused_with_the_way_out(closed: Run
     assert run_state(closed).status == "damaged"
     with pytest.raises(LedgerError, match=r"plan\.json .*nothing says what was trained.*Move this folder away"):
         closed.check_plan(PLAN)
+
+
+@pytest.mark.parametrize("trace", ["checkpoint", "model"])
+def test_an_unfinished_run_without_its_plan_is_refused_too(tmp_path: Path, trace: str) -> None:
+    folder = run_folder(tmp_path, "s", "a", 0)
+    (folder.path / trace / "step-1").mkdir(parents=True)
+    with pytest.raises(LedgerError, match=rf"plan\.json is missing, but {trace} is there"):
+        folder.check_plan(PLAN)

@@ -162,14 +162,14 @@ except EOFError:
 """
 PIPE = f"""
 import os
-from fairtune.core.pipes import own_pipes
+from fairtune.core.console import own_pipes
 inbox, outbox = own_pipes()
 {ASK}
 os.write(outbox, repr((asked, os.read(inbox, 99))).encode())
 """
 ROWS = f"""
 import os, sys
-from fairtune.core.pipes import hide_stdio
+from fairtune.classifier.prediction import _hide_stdio as hide_stdio
 rows = sys.stdin
 first = rows.readline()
 with hide_stdio():

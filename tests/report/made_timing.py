@@ -10,7 +10,7 @@ import numpy as np
 from tests.report.made_card import made_card
 from tests.report.made_ledger import STUDY, MadeLedger, environment
 
-from fairtune.ledger.timings import AGAIN, FORMAT, write_session
+from fairtune.ledger.timings import AGAIN, write_session
 
 
 def made_session(
@@ -36,7 +36,7 @@ def made_session(
     means = {**seconds, AGAIN: again * seconds[reference]}
     draw = np.random.default_rng(0)
     return {
-        "format": FORMAT,
+        "format": 1,
         "study": STUDY,
         "plan": "0123456789abcdef",
         "time": 1_800_000_000.0,

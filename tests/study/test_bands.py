@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairtune.settings.bands import find_band, known_seed_sd
+from fairtune.settings.bands import find_band
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,3 @@ def test_a_band_reads_as_reports_show_it() -> None:
     assert other is not None
     assert other.note == ""
     assert "56.3 to 58.9 (" in str(find_band("bert-base-uncased", "cola", "mcc"))
-
-
-def test_the_luck_of_seeds_is_known_for_some_tasks() -> None:
-    assert known_seed_sd("sst2", "accuracy") == 0.0057
-    assert known_seed_sd("mnli/matched", "accuracy") == 0.0016
-    assert known_seed_sd("sst2", "mcc") is None

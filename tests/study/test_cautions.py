@@ -101,6 +101,13 @@ def test_verdicts_that_anything_would_get_are_refused(
     assert forced.as_json()["cautions"][0]["forced"] is True
 
 
+def test_all_refusals_are_told_at_once_and_force_changes_no_hash(source: dict[str, Any]) -> None:
+    with pytest.raises(RefusedPlan) as refused:
+        plan(source, compare={"confidence": 0.6, "margin": "50%"})
+    assert len(refused.value.refusals) == 2
+    assert plan(source, True).hash == plan(source).hash
+
+
 @pytest.mark.parametrize(
     ("changes", "code", "grade", "seen"),
     [

@@ -13,6 +13,7 @@ from fairtune.settings.few_labels import FewLabels, examples_used, shared_sample
 from fairtune.study.plan import Plan, make_plan
 from fairtune.study.problems import StudyError
 from fairtune.study.study_file import load_study
+from fairtune.study.yaml_tree import parse_yaml
 
 FEW = {"per_class": 8, "resample": "seed"}
 
@@ -125,3 +126,12 @@ def test_what_a_plan_can_show_is_less_for_few_labels(source: dict[str, Any]) -> 
     few, whole = (describe_plan(plan(source, f"train.examples={one}", "seeds=5").as_json()) for one in (FEW, "null"))
     assert "assumed for few labels: arms that share a sample differ by the luck of 2 points by seed" in str(few)
     assert "few labels" not in str(whole)
+
+
+def test_the_study_in_the_docs_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "few-labels.md").read_text(encoding="utf-8")
+    (written,) = [
+        block.partition("```")[0] for block in page.split("```yaml\n")[1:] if "study:" in block.partition("```")[0]
+    ]
+    study = load_study(parse_yaml(written).data, ["study=few-64", "train.examples.per_class=64"])
+    assert study.train.examples == FewLabels(per_class=64, resample="seed")

@@ -236,11 +236,3 @@ def test_the_title_tricks_are_the_published_ones() -> None:
     rates = {group["part"]: group["scale"] * study.settings("add-layerwise").lr for group in groups}
     assert rates == pytest.approx({"embeddings": 2e-5, "lower": 2e-5, "upper": 3e-5, "head": 5e-5})
     assert [study.settings(f"length-{length}").max_length for length in (64, 128, 512)] == [64, 128, 512]
-
-
-def test_the_bpsom_test_configuration_is_the_published_one() -> None:
-    study = load_study(ROOT / "studies" / "bpsom-test.yaml", profile="as-published")
-    (use,) = study.methods("bpsom")
-    settings, train = use.config.model_dump(), study.settings("bpsom")
-    assert {key: settings[key] for key in PUBLISHED} == {**PUBLISHED, "hidden": 32, "grid": 10}
-    assert (train.lr, train.epochs, train.batch_size) == (2e-5, 3, 16)

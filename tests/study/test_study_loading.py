@@ -55,7 +55,6 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
         ("trian: {lr: 1}", "trian", ["unknown key", "Did you mean 'train'?", "study, task, model"]),
         ("train: {lrr: 1}", "train.lrr", ["unknown key", "Did you mean 'lr'?"]),
         ("train: {lr: fast}", "train.lr", ["found 'fast'", "a number above 0", "Learning rate"]),
-        ("train: {lr: true}", "train.lr", ["found True", "a number"]),
         ("train: {lr: .inf}", "train.lr", ["found inf"]),
         ("train: {batch_size: 0}", "train.batch_size", ["found 0", "a whole number from 1 to 1,000,000,000"]),
         ("train: {schedule: lineer}", "train.schedule", ["linear, cosine or constant", "Did you mean 'linear'?"]),
@@ -67,23 +66,17 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
             ["found 'never'", "a whole number from 1 to 1,000,000,000, or `epoch`"],
         ),
         ("train: {evaluate: 0}", "train.evaluate", ["found 0", "a whole number from 1 to 1,000,000,000, or `epoch`"]),
-        ("train: 3", "train", ["found 3", "a mapping"]),
         ("order: rand", "order", ["crossover, sequential or random", "Did you mean 'random'?"]),
         ("compare: {to: baselin}", "compare.to", ["no arm is called 'baselin'", "Did you mean 'baseline'?"]),
-        ("compare: {to: [baseline]}", "compare.to", ["found ['baseline']", "an arm of the study"]),
         ("compare: {margin: -1}", "compare.margin", ["found -1", "a share such as 1.5%"]),
         ("execution: {devices: gpu}", "execution.devices[0]", ["found 'gpu'", "cuda:1"]),
         ("execution: {checkpoint_every: 5days}", "execution.checkpoint_every", ["found '5days'", "90s, 5min or 1h"]),
         ("track: [tensorbord]", "track.tensorbord", ["unknown key", "Did you mean 'tensorboard'?"]),
-        ("track: {wandb: {ofline: true}}", "track.wandb.ofline", ["unknown key", "Did you mean 'offline'?"]),
         ("track: [mlflow, mlflow]", "track", ["found ['mlflow', 'mlflow']", "a list of trackers"]),
         ("  x: {lr: abc}", "arms.x.lr", ["found 'abc'", "a number"]),
-        ("  x: {lrr: 1}", "arms.x.lrr", ["unknown key", "Did you mean 'lr'?"]),
-        ("  x: [lr]", "arms.x", ["found ['lr']", "a mapping"]),
         ("  bad name: {}", "arms.bad name", ["found 'bad name'", "letters, digits"]),
         ("  report: {}", "arms.report", ["found 'report'", "not logs, plans, report"]),
         ("  x: {methods: [orthogonal_kq]}", "arms.x.methods[0]", ["unknown method", "Did you mean 'orthogonal_qk'?"]),
-        ("  x: {methods: [{a: 1, b: 2}]}", "arms.x.methods[0]", ["found {'a': 1, 'b': 2}"]),
         (
             "  x: {methods: [{orthogonal_qk: {init: head}}]}",
             "arms.x.methods[0].orthogonal_qk.init",
@@ -94,7 +87,6 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
             "arms.x.methods[0].orthogonal_qk.frezze",
             ["unknown key", "Did you mean 'freeze'?"],
         ),
-        ("  x: {methods: [{orthogonal_qk: 7}]}", "arms.x.methods[0].orthogonal_qk", ["found 7", "a mapping"]),
         (
             "  x: {methods: [{orthogonal_qk: {layers: some}}]}",
             "arms.x.methods[0].orthogonal_qk.layers",
@@ -138,7 +130,6 @@ def test_a_wrong_value_is_reported_with_line_what_was_found_and_what_is_allowed(
     [
         (HEAD, "arms", "is missing"),
         (HEAD + "arms: {}\n", "arms", "is empty"),
-        (HEAD + "arms:\n", "arms", "a mapping"),
         (HEAD + "arms: baseline\n", "arms", "a mapping, or a list of different entries (each baseline, "),
         (HEAD + "arms: {other: }\n", "compare.to", "no arm is called 'baseline'; arms: other"),
         (BASE.replace("task: movie-reviews", "task: 7"), "task", "a name, or a mapping"),
@@ -147,9 +138,7 @@ def test_a_wrong_value_is_reported_with_line_what_was_found_and_what_is_allowed(
         (BASE.replace("movie-reviews", "{train: a.csv, text: a, metric: acc}"), "task.metric", "macro_f1"),
         (BASE.replace("movie-reviews", "{train: a.csv, text: a, holdout: {test: 2}}"), "task.holdout.test", "below 1"),
         (BASE.replace("movie-reviews", "{trian: a.csv, train: a.csv, text: a}"), "task.trian", "Did you mean 'train'?"),
-        (BASE.replace("minilm", "''"), "model", "found ''"),
         (BASE.replace("study: s", "study: ../up"), "study", "found '../up'"),
-        (BASE.replace("study: s\n", ""), "study", "is missing"),
     ],
 )
 def test_missing_and_empty_parts_are_reported(write: Any, text: str, path: str, words: str) -> None:
@@ -224,6 +213,10 @@ def test_a_missing_file_names_the_nearest(tmp_path: Path, write: Any) -> None:
         load_study(tmp_path)
 
 
+def test_a_utf8_byte_order_mark_does_no_harm(write: Any) -> None:
+    assert load_study(write(b"\xef\xbb\xbf" + BASE.encode())).study == "s"
+
+
 def test_a_profile_is_merged_into_the_study(write: Any) -> None:
     text = (
         BASE
@@ -294,7 +287,6 @@ def test_overrides_set_nested_values_lists_and_new_places(write: Any) -> None:
     ("override", "methods"),
     [
         ("arms.x.methods.0.focal.gamma=3", [("focal", 3), ("ema", 0.9)]),
-        ("arms.x.methods[0].focal.gamma=3", [("focal", 3), ("ema", 0.9)]),
         ("arms.x.methods.1.ema.decay=0.5", [("focal", 2), ("ema", 0.5)]),
     ],
 )
@@ -307,7 +299,6 @@ def test_overrides_change_an_entry_of_a_list_by_its_number(write: Any, override:
     ("override", "words"),
     [
         ("seeds", "has the form KEY=VALUE"),
-        ("study.name=x", "study is 's', which has no fields to set"),
         ("train.lr.x=3", "found {'x': 3}"),
         ("seeds=[1,", "not valid YAML"),
         ("seeds=-1", "seeds: found -1"),
@@ -347,11 +338,11 @@ def test_relative_files_start_at_the_study_file(tmp_path: Path, write: Any, monk
     monkeypatch.chdir("/")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     text = BASE.replace("movie-reviews", "{train: data/a.csv, test: /b.csv, validation: ~/c.csv, text: t}")
-    study = load_study(write(text.replace("minilm", "./model")))
+    study = load_study(write(text.replace("minilm", "./model") + "  x: {model: ./other}\n"))
     assert study.task.train == str(tmp_path / "data/a.csv")
     assert study.task.test == "/b.csv"
     assert study.task.validation == str(tmp_path / "home/c.csv")
-    assert study.model == str(tmp_path / "model")
+    assert (study.model, study.model_of("x")) == (str(tmp_path / "model"), str(tmp_path / "other"))
 
 
 def test_a_mapping_is_a_study_too_and_is_not_changed() -> None:

@@ -85,6 +85,14 @@ def test_one_study_over_tasks_and_models(folder: Path) -> None:
     assert [one.study.train.epochs for one in suite.studies] == [3, 3, 1, 1]
 
 
+def test_one_study_file_over_tasks(folder: Path) -> None:
+    suite = load_suite(write(folder, "suite: x\nstudy: {file: a.yaml, profile: short}\ntasks: [mrpc, cola]\n"))
+    assert [(one.study.study, one.study.task, one.study.train.steps) for one in suite.studies] == [
+        ("x-mrpc", "mrpc", 2),
+        ("x-cola", "cola", 2),
+    ]
+
+
 def test_a_profile_chooses_the_studies_and_how_they_are_read(folder: Path) -> None:
     text = "suite: x\nstudies: [a.yaml, b.yaml]\nprofiles: {one: {suite: y, profile: short, studies: [b.yaml]}}\n"
     suite = load_suite(write(folder, text), profile="one")

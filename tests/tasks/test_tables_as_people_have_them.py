@@ -137,6 +137,13 @@ def test_words_for_nothing_are_missing_labels(tmp_path: Path, word: str) -> None
     assert read_labelled(file, ["text"], "label", skip_unlabelled=True).without == (41, 42)
 
 
+def test_missing_labels_are_counted_in_the_whole_file_whatever_is_held_out(tmp_path: Path) -> None:
+    rows = [(f"text {n}", "" if n % 10 == 0 else "ab"[n % 2]) for n in range(200)]
+    file = write(tmp_path, table(rows=rows).encode())
+    with pytest.raises(DataError, match=r"no label in 20 of 200 rows \(rows 1, 11, 21, 31, 41 \.\.\.\)"):
+        load_task({"train": str(file)})
+
+
 def test_a_class_that_is_listed_is_one_whatever_it_is_called(tmp_path: Path) -> None:
     rows = [(f"text {n}", ("NA", "None", "DE")[n % 3]) for n in range(30)]
     file = write(tmp_path, table(rows=rows).encode())

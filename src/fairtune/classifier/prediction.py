@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,8 +19,8 @@ import numpy.typing as npt
 from fairtune.classifier.labels import class_name
 from fairtune.classifier.predictor import Predictor
 from fairtune.classifier.row_output import Columns, RowOutput
+from fairtune.core.console import own_pipes
 from fairtune.core.errors import DataError, ModelError, nearest, one_of
-from fairtune.core.pipes import hide_stdio
 from fairtune.models.sources import find_model
 from fairtune.tasks.reading.labels import NO_LABEL
 from fairtune.tasks.reading.reader import RowBatch
@@ -56,7 +60,7 @@ def open_classifier(name: str, device: str, batch_tokens: int | None = None) -> 
     from fairtune.classifier.process import find_device
 
     place = find_device(device)
-    with hide_stdio():  # standard input may hold the rows, and standard output be for the answers
+    with _hide_stdio():  # standard input may hold the rows, and standard output be for the answers
         return _open(name, place, batch_tokens)
 
 
@@ -267,3 +271,27 @@ def text_columns(
     if len(set(chosen)) != len(chosen):
         raise DataError(f"{where}: --text and --pair name the same column '{chosen[0]}'.")
     return chosen
+
+
+@contextmanager
+def _hide_stdio() -> Iterator[None]:
+    """Hide a command's input and output for a while; afterwards they go on where they were.
+
+    Not for use within a user's own process, in which other threads may be reading.
+    """
+    reader = sys.stdin
+    sys.stdout.flush()
+    try:
+        kept = own_pipes()
+    except OSError:  # there are none
+        yield
+        return
+    sys.stdin = io.StringIO()  # what was read ahead is hidden too
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        for place, file in enumerate(kept):
+            os.dup2(file, place)
+            os.close(file)
+        sys.stdin = reader

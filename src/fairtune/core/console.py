@@ -1,8 +1,9 @@
-"""The console that everything is shown on: no text is taken for markup or emoji, and no control code reaches the terminal."""
+"""The console that everything is shown on, where no text is taken for markup and no control code comes through; and own pipes."""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
 import warnings
@@ -54,3 +55,16 @@ def make_messages_printable() -> None:
     warnings.formatwarning = lambda *args, **kwargs: printable(formatted(*args, **kwargs), LINES)
     logging.setLogRecordFactory(_PrintableRecord)
     sys.excepthook = lambda *error: say("".join(traceback.format_exception(*error)), end="")
+
+
+def own_pipes() -> tuple[int, int]:
+    """Standard input and output under numbers that no library knows. Call it before anything reads or prints.
+
+    Libraries then read nothing, and what they print goes to standard error, never among the messages.
+    """
+    kept = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return kept

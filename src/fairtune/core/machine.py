@@ -61,15 +61,6 @@ def _groups() -> Iterator[Path]:
         yield from (one for one in (folder, *folder.parents) if one.is_relative_to(CGROUPS))
 
 
-def memory_kills() -> int:
-    """How many processes the system has ended because memory ran out, since it started; 0 where it does not count them."""
-    with suppress(OSError):
-        for line in Path("/proc/vmstat").read_text(encoding="utf-8").splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
-
-
 def busy_seconds() -> tuple[float, float]:
     """Processor seconds that all processes have used since the machine started, and those that its host took away."""
     times = psutil.cpu_times()

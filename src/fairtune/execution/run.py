@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from fairtune.core.errors import LeaseLost, RunFailure, Stopped
 from fairtune.core.files import write_json, write_sealed
@@ -21,7 +23,7 @@ from fairtune.ledger.events import EventLog, counted_events
 from fairtune.ledger.folders import RunFolder
 from fairtune.ledger.predictions import write_predictions
 from fairtune.ledger.seals import close_run
-from fairtune.ledger.timings import describe_steps, run_times
+from fairtune.ledger.timings import run_times
 from fairtune.models.tokenizers import load_tokenizer
 from fairtune.study.run_spec import RunSpec
 from fairtune.training.loop import TrainingRun
@@ -169,8 +171,20 @@ def _result(run: TrainingRun, ready: PreparedRun, folder: RunFolder) -> dict[str
         "tokens": now.tokens,
         "padding_share": now.padding / max(1, now.tokens + now.padding),
         "seconds": {**run.clock.seconds, "total": sum(run.clock.seconds.values()), "epochs": now.epoch_seconds},
-        "step_seconds": describe_steps(counted_events(folder.events)),
+        "step_seconds": _describe_steps(counted_events(folder.events)),
         "parameters": ready.card["parameters"],
         "frozen": {"tensors": len(ready.card["frozen"]), "sha256": ready.frozen, "unchanged": True},
         "memory": describe_memory(run),
+    }
+
+
+def _describe_steps(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """How long a run's optimizer steps took, all of them."""
+    seconds = np.array([event["seconds"] for event in events if event["event"] == "step"])
+    return {
+        "n": len(seconds),
+        "median": float(np.median(seconds)),
+        "mean": float(seconds.mean()),
+        "p05": float(np.quantile(seconds, 0.05)),
+        "p95": float(np.quantile(seconds, 0.95)),
     }

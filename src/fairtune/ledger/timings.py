@@ -12,8 +12,6 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-import numpy as np
-
 from fairtune.core.files import read_sealed
 from fairtune.ledger.events import SAMPLE
 from fairtune.ledger.folders import explain, write_record
@@ -21,7 +19,6 @@ from fairtune.ledger.folders import explain, write_record
 FIELDS = ("total_seconds", "per_epoch_avg", "per_step_avg", "validation_total", "step_cv", "gpu_utilization")
 WARM_UP = 2
 """First steps of a run that no spread or curve of step times counts: memory is allocated and kernels are chosen in them."""
-FORMAT = 1
 FOLDER = "timing"
 AGAIN = "A/A"
 """Under which name the second copy of the reference goes."""
@@ -59,18 +56,6 @@ def step_seconds(events: Iterable[Mapping[str, Any]]) -> list[tuple[int, float]]
     """Optimizer steps after the warm-up, each with its seconds."""
     steps = [(int(e["step"]), e.get("seconds")) for e in events if e.get("event") == "step"]
     return [(step, float(seconds)) for step, seconds in steps if seconds is not None and step > WARM_UP]
-
-
-def describe_steps(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """How long a run's optimizer steps took, all of them."""
-    seconds = np.array([event["seconds"] for event in events if event["event"] == "step"])
-    return {
-        "n": len(seconds),
-        "median": float(np.median(seconds)),
-        "mean": float(seconds.mean()),
-        "p05": float(np.quantile(seconds, 0.05)),
-        "p95": float(np.quantile(seconds, 0.95)),
-    }
 
 
 def format_seconds(seconds: float) -> str:

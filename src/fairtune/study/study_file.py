@@ -70,7 +70,7 @@ def find_absences(source: StudySource, check: Callable[[StudySource, Sequence[Lo
     try:
         check(source, FETCHED)
     except StudyError as error:
-        return list({problem.message: problem for problem in error.problems}.values())
+        return list({problem.message: problem for problem in reversed(error.problems)}.values())[::-1]
     return []
 
 

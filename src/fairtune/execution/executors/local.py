@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from fairtune.core.errors import LedgerError, Stopped
-from fairtune.core.machine import memory_kills
 from fairtune.execution.executors.base import ENDED, JobEvent
 from fairtune.execution.executors.slots import Slot, find_devices, find_slots, worker_environment
 from fairtune.execution.failures import record_failure
@@ -103,7 +102,7 @@ class LocalExecutor:
         self._workers: list[_Worker] = []
         # Unlike a `Queue`, it is whole after an interruption.
         self._inbox: queue.SimpleQueue[WorkerLine] = queue.SimpleQueue()
-        self._memory_kills = memory_kills()
+        self._memory_kills = _memory_kills()
 
     def submit(self, jobs: Sequence[RunSpec]) -> None:
         self._waiting.extend(jobs)
@@ -186,7 +185,7 @@ class LocalExecutor:
         remove_sign(self._logs, worker.slot.name)
         code, crowded = worker.process.wait(), False
         if worker.job is not None:
-            before, self._memory_kills = self._memory_kills, memory_kills()
+            before, self._memory_kills = self._memory_kills, _memory_kills()
             starved = code == -signal.SIGKILL and self._memory_kills > before
             others = sum(other.job is not None for other in self._workers)
             yield JobEvent(worker.job, ENDED, {"result": _record_death(worker.job, code, starved, others)})
@@ -211,3 +210,12 @@ def _record_death(job: RunSpec, code: int, starved: bool, others: int) -> dict[s
     else:
         reason = f"the worker ended with exit code {code}; its log in the study's folder says why"
     return record_failure(job, reason, "killed")
+
+
+def _memory_kills() -> int:
+    """How many processes the system has ended because memory ran out, since it started; 0 where it does not count them."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/vmstat").read_text(encoding="utf-8").splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0

@@ -18,9 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairtune.core.console import make_messages_printable
+from fairtune.core.console import make_messages_printable, own_pipes
 from fairtune.core.errors import FairtuneError, Stopped
-from fairtune.core.pipes import own_pipes
 from fairtune.execution.executors.heartbeat import Heartbeat
 from fairtune.execution.executors.performer import perform_job
 from fairtune.study.run_spec import RunSpec

@@ -19,7 +19,7 @@ from fairtune.core.errors import FairtuneError, Stopped
 from fairtune.execution.executors.slots import device_gpu, find_devices, worker_environment
 from fairtune.execution.stopwatch.machine_watch import MachineWatch
 from fairtune.ledger.environment import capture_environment
-from fairtune.ledger.timings import AGAIN, FORMAT
+from fairtune.ledger.timings import AGAIN
 from fairtune.study.plan import Plan
 from fairtune.study.run_spec import RunSpec
 
@@ -84,7 +84,7 @@ def make_jobs(plan: Plan, arms: Sequence[str], scratch: Path) -> dict[str, RunSp
 def _begin_record(plan: Plan, device: str, threads: int) -> Record:
     keys = {run.arm: run.key for run in reversed(plan.runs)}
     return {
-        "format": FORMAT,
+        "format": 1,
         "study": plan.study.study,
         "plan": plan.hash,
         "time": round(time.time(), 3),

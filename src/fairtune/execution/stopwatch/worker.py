@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from fairtune.core.console import make_messages_printable
+from fairtune.core.console import make_messages_printable, own_pipes
 from fairtune.core.errors import FairtuneError, RunFailure
-from fairtune.core.pipes import own_pipes
 from fairtune.execution.failures import failure_reason
 from fairtune.study.run_spec import RunSpec
 
