@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from fairtune.classifier.inputs import is_missing
 from fairtune.classifier.labels import class_name
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.tasks.reading.columns import check_columns
-from fairtune.tasks.reading.files import require_file, shards
+from fairtune.tasks.reading.files import require_file
 from fairtune.tasks.reading.labels import (
     NO_LABEL,
+    label_values,
     merged_names,
     other_spellings,
     refuse_scores,
-    require_label,
     without_label,
 )
-from fairtune.tasks.reading.reader import RowBatch, RowReader
+from fairtune.tasks.reading.reader import shard_batches
 
 MOST_SHOWN = 20
 
@@ -93,22 +92,19 @@ def read_labelled(
     require_file(path)
     rows: list[tuple[str, ...]] = []
     labels: list[Any] = []
-    without: dict[int, Any] = {}
-    seen = before = 0
-    for file in shards(path):
-        last = 0
-        for chunk in RowReader(str(file), encoding=encoding):
-            check_columns(chunk.where, chunk.columns, [*texts, label])
-            found, written = _labels(chunk, label, NO_LABEL - set(classes)), chunk.values(label)
-            for number, text, value, cell in zip(chunk.numbers, chunk.texts(texts), found, written, strict=True):
-                if value is None:
-                    without[before + number] = cell
-                else:
-                    rows.append(text)
-                    labels.append(value)
-            seen, last = seen + len(found), chunk.numbers[-1]
-        before += last
-    words = {cell.strip() for cell in without.values() if isinstance(cell, str)} & NO_LABEL
+    without: dict[int, str | None] = {}
+    seen, none = 0, NO_LABEL - set(classes)
+    for chunk in shard_batches(path, encoding=encoding):
+        check_columns(chunk.where, chunk.columns, [*texts, label])
+        found = label_values(path, label, chunk.numbers, chunk.values(label))
+        for number, text, value in zip(chunk.numbers, chunk.texts(texts), found, strict=True):
+            if value is None or value in none:
+                without[number] = value
+            else:
+                rows.append(text)
+                labels.append(value)
+        seen += len(chunk)
+    words = set(filter(None, without.values()))
     if without and not (skip_unlabelled and labels):
         raise DataError(
             without_label(path, label, words, sorted(without), seen, "`--skip-unlabelled`", "`--labels A,B,...`")
@@ -124,24 +120,3 @@ def _merged(labels: list[Any]) -> list[Any]:
     texts = {value for value in labels if isinstance(value, str)}
     spelled = other_spellings(texts, merged_names(sorted(texts)))
     return [spelled.get(value, value) if isinstance(value, str) else value for value in labels]
-
-
-def _labels(chunk: RowBatch, column: str, none: Collection[str]) -> list[Any]:
-    """The label of each row; None where it has none."""
-    found: list[Any] = []
-    for number, value in zip(chunk.numbers, chunk.values(column), strict=True):
-        if is_missing(value) or (isinstance(value, str) and (not value.strip() or value.strip() in none)):
-            found.append(None)
-            continue
-        if isinstance(value, list | dict):
-            raise DataError(
-                f"{chunk.where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value."
-            )
-        if not isinstance(value, str | int | float):
-            raise DataError(
-                f"{chunk.where}: row {number}: column '{column}' holds {str(value)[:60]} ({type(value).__name__}); a label is a "
-                "text or a number: write it as one."
-            )
-        require_label(chunk.where, number, column, str(value))
-        found.append(int(value) if isinstance(value, float) and value.is_integer() else value)
-    return found

@@ -15,6 +15,8 @@ import yaml
 
 from fairtune.core.printable import printable
 from fairtune.settings.values import LONGEST_NAME
+from fairtune.tasks.reading.columns import SEPARATORS
+from fairtune.tasks.reading.labels import is_number
 
 if TYPE_CHECKING:
     from fairtune.tasks.column_choice import ColumnChoice, FileFacts
@@ -27,7 +29,6 @@ UNBALANCED = 2.0
 """From so many times as many examples of the largest class as of the smallest, accuracy says little of the latter."""
 HELD_OUT = 0.3
 """Share of a file's rows that is not trained on."""
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 CLASSES_SHOWN, MOST_TEXTS = 6, 1000
 WEIGHTED = "weighted: {lr: 1e-4, methods: [{weighted_ce: {weights: balanced}}]}  # small classes count as much"
 SMOOTHED = "smoothing: {lr: 1e-4, methods: [{label_smoothing: {smoothing: 0.1}}]}  # less sure of its training labels"
@@ -155,7 +156,7 @@ def file_starter(
         f"  text: {texts if len(columns.text) == 1 else f'[{texts}]'}",
         f"  label: {_word(columns.label)}  # {shown}",
     ]
-    if len({re.fullmatch(r"[+-]?[0-9]*\.?[0-9]*", name) is None for name in classes}) > 1:
+    if len(set(map(is_number, classes))) > 1:
         task.append(f"  labels: [{', '.join(map(_word, classes))}]  # some are numbers, some are not")
     if encoding:
         task.append(f"  encoding: {_word(encoding)}")
@@ -165,7 +166,7 @@ def file_starter(
     if _is_unbalanced(classes):
         metric = "macro_f1  # the classes are of unequal size, and accuracy would hardly see the small ones"
     task += [f"  metric: {metric}", "dedupe: true  # no training on what is tested, nor twice on the same text"]
-    form = f", separated by {DELIMITERS.get(facts.delimiter, facts.delimiter)}" if facts.delimiter else ""
+    form = f", separated by {SEPARATORS[facts.delimiter]}" if facts.delimiter else ""
     lines = [
         f"{file}: {'' if facts.whole else 'the first '}{facts.rows:,} rows, {len(facts.columns)} columns{form}",
         f"  text   {' and '.join(columns.text)} ({columns.why_text}): {mean_length:,.0f} characters on average",

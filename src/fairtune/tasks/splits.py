@@ -17,6 +17,7 @@ from fairtune.settings.values import MOST_CLASSES
 from fairtune.tasks.problems import Problem, Problems
 from fairtune.tasks.reading.labels import (
     NO_LABEL,
+    is_number,
     merged_names,
     other_spellings,
     some_rows,
@@ -85,7 +86,7 @@ def read_labels(
     problems, written = Problems(), {}
     for split, rows in parts.items():
         with problems.about(split):
-            written[split] = _count_labels(rows, column, mixed=given is not None)
+            written[split] = _count_labels(rows, column)
     problems.refuse()
     names = tuple(given) if given else _sorted(merged_names(list(written["train"])))
     spellings = other_spellings({label for counts in written.values() for label in counts}, names)
@@ -120,6 +121,15 @@ def _label_problems(
             hint = nearest(next(iter(others)), names)
             yield split, f"{where}: label {listed} in the {split} split, but not among {known}.{hint}{advice}"
     where = parts["train"].where
+    examples = {is_number(name): name for name in names}
+    if len(examples) > 1 and not given:
+        rows = {name: parts["train"].where_equal(column, name).numbers[0] for name in examples.values()}
+        types = one_of(f"'{name}' (row {row})" for name, row in rows.items())
+        yield (
+            "train",
+            f"{where}: column '{column}' has labels of several types, numbers and texts, such as {types}. Write them alike, or "
+            "list them all under `labels`.",
+        )
     if unused := [name for name in names if name not in counts["train"]]:
         listed = one_of(unused, LABELS_SHOWN)
         yield (
@@ -130,19 +140,8 @@ def _label_problems(
         yield "train", f"{where}: column '{column}' has one class only ('{names[0]}'); two or more are needed."
 
 
-def _count_labels(rows: Rows, column: str, mixed: bool) -> Counter[str]:
-    """How often each label occurs.
-
-    Args:
-        mixed: labels may be partly numbers and partly texts, as the study says which there are.
-    """
+def _count_labels(rows: Rows, column: str) -> Counter[str]:
     rows.refuse_missing(column, "label")
-    if len(rows.label_types) > 1 and not mixed:
-        types = one_of(f"{label_type} (row {number})" for label_type, number in rows.label_types.items())
-        raise DataError(
-            f"{rows.where}: column '{column}' has labels of several types: {types}. Write them alike, or list them all "
-            "under `labels`."
-        )
     counts = rows.counts(column)
     if len(counts) > MOST_CLASSES:
         raise DataError(

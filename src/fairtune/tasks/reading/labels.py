@@ -100,48 +100,33 @@ def is_number(text: str) -> bool:
         return False
 
 
-def require_label(where: Path | str, number: int, column: str, label: str) -> None:
-    """Refuse what no class is called."""
+def label_values(where: Path | str, column: str, numbers: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    """Labels as they are written, checked: texts without spaces at their ends, whole numbers without a point; None for nothing."""
+    known: dict[tuple[type, Any], Any] = {}
+    found = []
+    for number, value in zip(numbers, values, strict=True):
+        if isinstance(value, list | dict):
+            raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value.")
+        key = type(value), value
+        if key not in known:
+            known[key] = _label(value)
+            _require_name(where, number, column, str(known[key]))
+        found.append(known[key])
+    return found
+
+
+def _label(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, float):
+        return None if math.isnan(value) else int(value) if value.is_integer() else value
+    return value if value is None or isinstance(value, int) else str(value)
+
+
+def _require_name(where: Path | str, number: int, column: str, label: str) -> None:
     require_unicode(where, number, column, label)
     if len(label) > LONGEST_LABEL:
         raise DataError(
             f"{where}: row {number}: column '{column}' holds a label of {len(label):,} characters, {label[:40]!r} ...; is it a "
             f"text? A label has {LONGEST_LABEL:,} at most."
         )
-
-
-def label_texts(
-    where: Path | str, column: str, numbers: Sequence[int], values: Sequence[Any], types: dict[str, int]
-) -> list[str | None]:
-    """Labels as texts: 1, 1.0 and "1" are the same class.
-
-    Args:
-        types: what the labels are, each with the first row that shows it; added to.
-    """
-    texts: dict[tuple[type, Any], str | None] = {}
-    found = []
-    for number, value in zip(numbers, values, strict=True):
-        if isinstance(value, list | dict):
-            raise DataError(f"{where}: row {number}: column '{column}' holds {str(value)[:60]}; a label is one value.")
-        key = type(value), value
-        if key not in texts:
-            texts[key] = text = _label_text(value)
-            if text is not None:
-                require_label(where, number, column, text)
-                if text not in NO_LABEL:  # unless the study lists it, which then says of what types labels are
-                    types.setdefault(_type_of(value), number)
-        found.append(texts[key])
-    return found
-
-
-def _label_text(value: Any) -> str | None:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip() or None
-
-
-def _type_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    is_number = not isinstance(value, str) or value.strip().lstrip("+-").replace(".", "", 1).isdigit()
-    return "a number" if is_number else "a text"

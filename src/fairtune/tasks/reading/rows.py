@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fairtune.core.errors import DataError
 from fairtune.core.stages import Advance, stage
-from fairtune.tasks.reading.labels import label_texts, some_rows
+from fairtune.tasks.reading.labels import label_values, some_rows
 from fairtune.tasks.reading.reader import RowBatch, shard_batches
 
 Indices = npt.NDArray[np.int64]
@@ -31,13 +31,11 @@ class Rows:
     Args:
         where: the file or the data set, for messages.
         table: the columns by name, and the row numbers.
-        label_types: what the labels are in the file, each with the first row that shows it.
         picked: the rows of the table that count, in their order; None for all.
     """
 
     where: Path | str
     table: Any
-    label_types: dict[str, int] = field(default_factory=dict)
     picked: Indices | None = None
 
     def __len__(self) -> int:
@@ -124,23 +122,22 @@ def read_rows(
     """
     import pyarrow as pa
 
-    where, types = called or path, dict[str, int]()
     columns = list(dict.fromkeys([*texts, label, *([kind] if kind else [])]))
 
     def batches(advance: Advance) -> Iterator[Any]:
         for some in shard_batches(path, columns, encoding=encoding, called=called):
             advance(len(some))
             found = {name: _texts(some, name) for name in texts}
-            found[label] = _labels(some, label, types)
+            found[label] = _labels(some, label)
             if kind:
-                found[KIND] = _labels(some, kind, {})
+                found[KIND] = _labels(some, kind)
             yield pa.record_batch({**found, NUMBER: pa.array(np.array(some.numbers, dtype=np.int64))})
 
     with stage(f"reading rows of {called or path.name}") as advance:
         write_batches(aside, batches(advance))
     if not aside.stat().st_size:
-        raise DataError(f"{where}: the file has no rows.")
-    return Rows(where, open_table(aside), types)
+        raise DataError(f"{called or path}: the file has no rows.")
+    return Rows(called or path, open_table(aside))
 
 
 def _texts(some: RowBatch, column: str) -> Any:
@@ -150,16 +147,18 @@ def _texts(some: RowBatch, column: str) -> Any:
     return pa.array(some.optional_texts(column), pa.large_string()) if found is None else found
 
 
-def _labels(some: RowBatch, column: str, types: dict[str, int]) -> Any:
+def _labels(some: RowBatch, column: str) -> Any:
     import pyarrow as pa
 
-    if (found := some.strings(column)) is None:
-        texts = label_texts(some.where, column, some.numbers, some.values(column), types)
-        return pa.array(texts, pa.large_string())
-    encoded = found.dictionary_encode("encode")
+    def texts(numbers: Sequence[int], values: Sequence[Any]) -> Any:
+        found = label_values(some.where, column, numbers, values)
+        return pa.array([None if label is None else str(label) for label in found], pa.large_string())
+
+    if (strings := some.strings(column)) is None:
+        return texts(some.numbers, some.values(column))
+    encoded = strings.dictionary_encode("encode")
     first = [some.numbers[place] for place in np.unique(encoded.indices.to_numpy(), return_index=True)[1]]
-    texts = label_texts(some.where, column, first, encoded.dictionary.to_pylist(), types)
-    return pa.array(texts, pa.large_string()).take(encoded.indices)
+    return texts(first, encoded.dictionary.to_pylist()).take(encoded.indices)
 
 
 def write_batches(file: Path, batches: Iterable[Any]) -> None:
