@@ -24,6 +24,7 @@ BIBTEX = r"""
   booktitle={Nothing}, TITLEaddon = {no})
 @book{three, TITLE = "First and second part"}
 @misc{four, author = {Nobody}}
+@book{joined, title = "Half of " # series # { a title}}
 @misc{ five(2001) , title = {}}
 @article{six(b),title={Na{\"\i}ve \textbf{Bold} \alpha{}-Decay},}
 """

@@ -73,28 +73,21 @@ class CurveReader:
         return points
 
     def _note(self, event: Mapping[str, Any]) -> None:
-        unit, step, time = event.get("unit"), event.get("step"), event.get("time")
-        kind = event.get("event")
-        if not isinstance(unit, int) or not isinstance(time, int | float) or kind == SAMPLE:
+        kind, unit, time = event["event"], event["unit"], event["time"]
+        if kind == SAMPLE:
             return
         self.began, self.seen = time if self.began is None else self.began, time
         if kind == "resumed":
             self._take_back(unit)
-        if not isinstance(step, int) or isinstance(step, bool):
-            return
-        if kind == "step":
+        elif kind == "step":
             values = {f"train/{name}": event.get(name) for name in TRAINING}
-            self._add(math.ceil(step / self._stretch) * self._stretch, unit, step, time, values)
+            self._add(math.ceil(event["step"] / self._stretch) * self._stretch, unit, event["step"], time, values)
         elif kind == "evaluation" and event.get("split") == "validation":
             values = {f"validation/{name}": value for name, value in event.items() if name not in ABOUT}
-            self._add(step, unit, step, time, values)
+            self._add(event["step"], unit, event["step"], time, values)
 
     def _add(self, place: int, unit: int, step: int, time: float, values: Mapping[str, Any]) -> None:
-        own = {
-            name: float(value)
-            for name, value in values.items()
-            if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        }
+        own = {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
         self.last = max(self.last, step)
         if own:
             self._open.setdefault(place, _Place()).written.append((unit, step, time, own))

@@ -20,6 +20,7 @@ from fairtune.tasks.titles.made_titles import MadeTitle
 
 BIBTEX, TABLES = ("bib", "bibtex"), ("csv", "tsv", "jsonl", "parquet")
 WRITTEN = (".csv", ".jsonl", ".jsonl.gz")
+JOINED = re.compile(r"\s*#")
 SIGN = re.compile(r"\\.|[{}\"]", re.DOTALL)
 """What opens and closes, and what a backslash takes along."""
 ACCENTED = re.compile(r"\\(?:([`'^~\"=.])\s*|([uvHckrdb])(?:\s+|(?=\{)))(?:\{\s*\\?(\w)\s*\}|\\?(\w))")
@@ -54,7 +55,7 @@ def _read(file: Path, column: str, encoding: str | None) -> Iterable[str | None]
 
 
 def bibtex_fields(text: str, field: str, where: str) -> Iterator[str]:
-    """One field wherever it is written, in braces or quotation marks.
+    """One field wherever it is written, in braces or quotation marks; what `#` joins to something else is left out.
 
     Raises:
         DataError: a value that does not end, with its line.
@@ -63,7 +64,8 @@ def bibtex_fields(text: str, field: str, where: str) -> Iterator[str]:
     end = 0
     while (found := name.search(text, end)) is not None:
         end = _closed(text, found.end(), where)
-        yield plain_text(text[found.end() + 1 : end - 1])
+        if not JOINED.match(text, end):
+            yield plain_text(text[found.end() + 1 : end - 1])
 
 
 def _closed(text: str, start: int, where: str) -> int:
