@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.tasks.test_task_files import ROWS, load, write_rows
 from fairtune.core.errors import DataError
 from fairtune.tasks.reading.files import LONGEST
 from fairtune.tasks.reading.reader import RowReader
+from fairtune.tasks.stores import file_texts
 
 HEADER = b"text,label\n"
 MANY = b"".join(b"text %d,%s\n" % (i, b"ab"[i % 2 : i % 2 + 1]) for i in range(30))
@@ -144,9 +146,7 @@ def test_plain_text_is_read_by_paragraph_whatever_the_line_ends(tmp_path: Path) 
     for newline in ("\n", "\r\n"):
         file = tmp_path / "d.txt"
         file.write_bytes("\ufeffone\nmore\n\n\n  \ntwo\n\nthree".replace("\n", newline).encode())
-        chunks = list(RowReader(str(file), text_row="paragraph", columns=["text"]))
-        assert [text for chunk in chunks for text in chunk.values("text")] == ["one\nmore", "two", "three"]
-        assert [number for chunk in chunks for number in chunk.numbers] == [1, 6, 8]
+        assert [*chain.from_iterable(file_texts(file, "text"))] == ["one\nmore", "two", "three"]
 
 
 def test_the_second_start_reads_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from fairtune.core.cache import key_of
 from fairtune.core.errors import DataError, one_of
 from fairtune.tasks.definitions import DataSet, Definition
 from fairtune.tasks.reading.columns import check_columns
-from fairtune.tasks.reading.files import file_identity
-from fairtune.tasks.reading.reader import checked_texts, shard_batches
+from fairtune.tasks.reading.files import file_identity, format_of, shards
+from fairtune.tasks.reading.reader import RowReader, checked_texts, shard_batches
 from fairtune.tasks.reading.rows import NUMBER, Rows, read_rows
 
 MIRROR = "FAIRTUNE_MIRROR"
@@ -54,7 +54,12 @@ def file_texts(path: Path, column: str, encoding: str | None = None, only: tuple
     Args:
         only: a column, and the value it has in the rows that count.
     """
-    for some in shard_batches(path, [column, *only[:1]], "paragraph", encoding):
+    columns, files = [column, *only[:1]], shards(path)
+    if format_of(files[0]) == "txt":
+        for file in files:
+            yield from RowReader(str(file), columns=columns, encoding=encoding).paragraphs()
+        return
+    for some in shard_batches(path, columns, encoding):
         texts = [text or "" for text in some.optional_texts(column)]
         if only:
             texts = [text for text, found in zip(texts, some.values(only[0]), strict=True) if found == only[1]]

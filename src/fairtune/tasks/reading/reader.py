@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fairtune.core.errors import DataError, nearest, one_of
 from fairtune.core.files import parse_json
@@ -43,8 +43,6 @@ FIRST_ROWS, MOST_ROWS = 256, 4096
 """Whole rows are to be answered: the first are few, so that the first answers come soon; then enough for batches of one length."""
 PLAIN_COLUMN = "text"
 """What the one column of a plain text file is called."""
-TextRow = Literal["line", "paragraph"]
-"""What one row of plain text is."""
 Row = dict[str, Any]
 Part = tuple[Sequence[int], Any]
 """The numbers of some rows, and an Arrow table or a list of mappings."""
@@ -147,7 +145,6 @@ class RowReader:
     Args:
         source: a file, or `-` for standard input.
         given: the format, where the name does not tell.
-        text_row: what one row of plain text is.
         columns: the ones to read; None for all.
         encoding: as a user calls it; None is UTF-8, or what the file's mark says.
 
@@ -162,12 +159,11 @@ class RowReader:
         self,
         source: str,
         given: str | None = None,
-        text_row: TextRow = "line",
         columns: Sequence[str] | None = None,
         encoding: str | None = None,
     ) -> None:
         self.where: Path | str = STDIN if source == "-" else Path(source)
-        self._text_row, self._columns, self._open = text_row, columns, ExitStack()
+        self._columns, self._open = columns, ExitStack()
         known = self._known_format(given)
         self.format, self.encoding = known or "txt", UTF8
         if known == "parquet":
@@ -181,6 +177,8 @@ class RowReader:
             if self.format in DELIMITERS:
                 self._table = DelimitedTable(self.where, self._blocks, DELIMITERS[self.format], columns)
                 self.delimiter = self._table.delimiter
+            elif self.format == "txt":
+                choose_columns(f"{self.where} (plain text)", [PLAIN_COLUMN], columns)
 
     def _known_format(self, given: str | None) -> str | None:
         """As given, else by the file's ending; None is to look at the first line."""
@@ -245,8 +243,7 @@ class RowReader:
             return iter(self._table)
         if self.format == "jsonl":
             return self._json_rows()
-        choose_columns(f"{self.where} (plain text)", [PLAIN_COLUMN], self._columns)
-        return self._plain_lines() if self._text_row == "line" else self._paragraphs()
+        return self._plain_lines()
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Lines with their ends, some at a time, and the number of the first."""
@@ -295,33 +292,29 @@ class RowReader:
 
     def _plain_lines(self) -> Iterator[Part]:
         """A blank line is an empty text, so that answers stand beside their lines."""
+        import pyarrow as pa
+
         for first, lines in self._lines():
             if lines:
-                yield range(first, first + len(lines)), _text_table([line.rstrip("\r\n") for line in lines])
+                texts = pa.array([line.rstrip("\r\n") for line in lines], pa.large_string())
+                yield range(first, first + len(lines)), pa.table({PLAIN_COLUMN: texts})
 
-    def _paragraphs(self) -> Iterator[Part]:
-        """The lines between blank ones, numbered by their first. A very long paragraph is cut at the end of a line."""
+    def paragraphs(self) -> Iterator[list[str]]:
+        """The texts between the blank lines of plain text, some at a time. A very long one is cut at the end of a line."""
         found: list[str] = []
-        size = began = 0
-        for first, lines in itertools.chain(self._lines(), [(0, ["\n"])]):
-            texts: dict[int, str] = {}
-            for number, line in enumerate(lines, first):
-                text = line.replace("\r\n", "\n")
-                if found and (not text.strip() or size + len(text) > LONGEST):
-                    texts[began] = "".join(found).rstrip()
-                    found, size = [], 0
-                if text.strip():
-                    began = began if found else number
-                    found.append(text)
-                    size += len(text)
-            if texts:
-                yield list(texts), _text_table(list(texts.values()))
-
-
-def _text_table(texts: list[str]) -> Any:
-    import pyarrow as pa
-
-    return pa.table({PLAIN_COLUMN: pa.array(texts, pa.large_string())})
+        size = 0
+        with self._open, explain_errors(self.where):
+            for _, lines in itertools.chain(self._lines(), [(0, ["\n"])]):
+                texts = []
+                for line in lines:
+                    text = line.replace("\r\n", "\n")
+                    if found and (not text.strip() or size + len(text) > LONGEST):
+                        texts.append("".join(found).rstrip())
+                        found, size = [], 0
+                    if text.strip():
+                        found.append(text)
+                        size += len(text)
+                yield texts
 
 
 def form_note(reader: RowReader) -> str | None:
@@ -337,7 +330,6 @@ def form_note(reader: RowReader) -> str | None:
 def shard_batches(
     path: Path,
     columns: Sequence[str] | None = None,
-    text_row: TextRow = "line",
     encoding: str | None = None,
     called: str | None = None,
 ) -> Iterator[RowBatch]:
@@ -349,7 +341,7 @@ def shard_batches(
     done = 0
     for file in shards(path):
         last = 0
-        for batch in RowReader(str(file), text_row=text_row, columns=columns, encoding=encoding):
+        for batch in RowReader(str(file), columns=columns, encoding=encoding):
             last = batch.numbers[-1]
             numbers = [done + number for number in batch.numbers] if done else batch.numbers
             yield replace(batch, where=called or path, numbers=numbers)
