@@ -70,10 +70,8 @@ def test_an_old_encoding_is_refused_with_what_it_would_read_and_then_read_as_tol
         as_task(file)
     message = str(caught.value)
     assert "line 2 is not UTF-8 (byte 0xfa at column" in message
-    assert "In windows-1252 it reads:" in message
     assert "número 0" in message, "the user can tell whether that is right"
-    assert "`encoding: windows-1252` in the task" in message
-    assert "`--encoding windows-1252`" in message
+    assert "encoding: windows-1252" in message
     for name in ("windows-1252", "latin-1"):
         found = as_task(file, encoding=name)
         assert found.splits["train"].texts[0] == (ROWS[0][0],), "its quotes are no control characters"
