@@ -93,18 +93,13 @@ class RowBatch:
 
     def texts(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
         """The texts in one or two columns; an empty text is one, nothing is not."""
-        return list(zip(*(self._texts(column) for column in columns), strict=True))
-
-    def _texts(self, column: str) -> list[str]:
-        rows = self.data if isinstance(self.data, list) else [self.columns]  # in a table, the first is like all others
-        for number, row in zip(self.numbers, rows, strict=False):
-            if column not in row:
-                check_columns(f"{self.where}: row {number}", list(row), [column])
-        texts = self.optional_texts(column)
-        if None in texts:
-            number = self.numbers[texts.index(None)]
-            raise DataError(f"{self.where}: row {number}: column '{column}' has no text; fill or remove the row.")
-        return [text for text in texts if text is not None]
+        check_columns(f"{self.where}: row {self.numbers[0]}", self.columns, columns)
+        found = [self.optional_texts(column) for column in columns]
+        for column, texts in zip(columns, found, strict=True):
+            if None in texts:
+                number = self.numbers[texts.index(None)]
+                raise DataError(f"{self.where}: row {number}: column '{column}' has no text; fill or remove the row.")
+        return list(zip(*found, strict=True))
 
     def optional_texts(self, column: str) -> list[str | None]:
         """The texts in a column, None where a row has nothing there."""
