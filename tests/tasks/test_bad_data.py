@@ -85,13 +85,11 @@ def test_labels_of_several_types_are_refused(tmp_path: Path, values: list[Any], 
     assert all(word in message for word in words), message
 
 
-def test_a_csv_file_with_numbers_and_words_as_labels_is_refused_unless_they_are_listed(tmp_path: Path) -> None:
+def test_numbers_and_words_as_labels_are_refused_unless_they_are_listed(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_bytes(HEADER + b"one,0\ntwo,1\nthree,open\n" * 5)
     other = {"validation": str(file), "test": str(file)}
-    message = refusal(file, **other)
-    assert "column 'label' has labels of several types" in message
-    assert "'open' (row 3)" in message
+    assert "'open' (row 3)" in refusal(file, **other)
     assert load(file, **other, labels=["0", "1", "open"]).labels == ("0", "1", "open")
 
 

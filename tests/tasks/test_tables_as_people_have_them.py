@@ -70,10 +70,8 @@ def test_an_old_encoding_is_refused_with_what_it_would_read_and_then_read_as_tol
         as_task(file)
     message = str(caught.value)
     assert "line 2 is not UTF-8 (byte 0xfa at column" in message
-    assert "In windows-1252 it reads:" in message
     assert "número 0" in message, "the user can tell whether that is right"
-    assert "`encoding: windows-1252` in the task" in message
-    assert "`--encoding windows-1252`" in message
+    assert "encoding: windows-1252" in message
     for name in ("windows-1252", "latin-1"):
         found = as_task(file, encoding=name)
         assert found.splits["train"].texts[0] == (ROWS[0][0],), "its quotes are no control characters"
@@ -156,8 +154,9 @@ def test_a_class_that_is_listed_is_one_whatever_it_is_called(tmp_path: Path) -> 
     ):
         as_task(file, labels=["DE", "NA"])
     assert set(read_labelled(file, ["text"], "label", classes=["NA", "None"]).labels) == {"NA", "None", "DE"}
-    lower = write(tmp_path, table(rows=[(f"text {n}", ("none", "favor")[n % 2]) for n in range(30)]).encode(), "e.csv")
+    lower = write(tmp_path, table(rows=[(f"text {n}", ("none", "favor ")[n % 2]) for n in range(30)]).encode(), "e.csv")
     assert as_task(lower).labels == ("favor", "none"), "a stance, not a gap"
+    assert set(read_labelled(lower, ["text"], "label").labels) == {"favor", "none"}
 
 
 def test_numbers_with_a_point_are_classes_and_the_same_ones_in_every_format(tmp_path: Path) -> None:
@@ -201,10 +200,12 @@ def test_hostile_tables_are_refused_in_a_sentence(tmp_path: Path, content: bytes
     assert len(str(caught.value)) < 2000
 
 
-def test_a_column_that_is_there_twice_is_refused_where_both_would_be_kept(tmp_path: Path) -> None:
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path, b"text;label;label\none;a;b\n")
     with pytest.raises(DataError, match="column 'label' is there more than once"):
         read_labelled(file, ["text"], "label")
+    with pytest.raises(DataError, match="column 'label' is there more than once"):
+        as_task(file)
 
 
 def test_a_file_is_described_by_its_columns(tmp_path: Path) -> None:

@@ -150,5 +150,5 @@ def _label(value: Any, place: int, what: str) -> Any:
 
 
 def class_name(value: Any) -> str:
-    """A label as text: 1, 1.0, "1" and "1.0" are the same class."""
-    return whole_number(str(int(value)) if isinstance(value, float) and value.is_integer() else str(value))
+    """A label as text: 1, 1.0, "1" and " 1.0 " are the same class."""
+    return whole_number(str(value).strip())

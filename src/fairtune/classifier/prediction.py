@@ -226,11 +226,10 @@ def _score(
 ) -> None:
     for row, answered in zip(chunk.rows, predicted, strict=True):
         value = row.get(label)
-        if value is None or value == "" or value != value:
-            outcome.unlabelled += 1
-        elif (name := class_name(value)) in numbers:
+        name = "" if value is None or value != value else class_name(value)
+        if name in numbers:
             outcome.matrix[numbers[name], answered] += 1
-        elif name.strip() in NO_LABEL or not name.strip():
+        elif name in NO_LABEL or not name:
             outcome.unlabelled += 1
         else:
             outcome.unknown[name] += 1

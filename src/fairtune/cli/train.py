@@ -27,6 +27,7 @@ from fairtune.core.stages import stage
 from fairtune.monitor.stage_view import show_stages
 from fairtune.tasks.reading.columns import check_columns
 from fairtune.tasks.reading.files import require_file, shards
+from fairtune.tasks.reading.labels import some_rows
 from fairtune.tasks.reading.reader import RowReader, form_note
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from fairtune.classifier.text_classifier import TextClassifier
 
 QUICK = "linear-probe"
-MOST_SHOWN = 5
 OWN = ("lr", "epochs", "batch_size", "max_length", "patience")
 """Fields of `train` that are options of their own."""
 
@@ -210,16 +210,17 @@ def train(
         from fairtune.cli.train_summary import facts_of, show_summary
 
     require_free(out.expanduser().resolve())  # before the work, not after it
+    listed = [name.strip() for name in (labels or "").split(",") if name.strip()]
     read = functools.partial(
         read_labelled,
         texts=texts,
         label=label,
         skip_unlabelled=skip_unlabelled,
-        classes=[name.strip() for name in (labels or "").split(",") if name.strip()],
+        classes=listed,
         encoding=encoding,
     )
     rows = _told(read(data))
-    _require_listed(rows, labels)
+    _require_listed(rows, listed)
     tested = None if test is None else _told(read(test)).with_labels_of(rows)
     if validation is not None:
         share = _number(validation)
@@ -263,21 +264,19 @@ def _check_header(path: Path, columns: Sequence[str], encoding: str | None) -> N
 def _told(rows: Labelled) -> Labelled:
     """The rows, after it was said which were left out."""
     if rows.without:
-        places = ", ".join(map(str, rows.without[:MOST_SHOWN])) + (" ..." if len(rows.without) > MOST_SHOWN else "")
-        count = len(rows.without)
+        count, places = len(rows.without), some_rows(rows.without)
         print_note(
             f"{rows.where.name}: {count:,} of {count + len(rows):,} rows have no label and are left out (rows {places})."
         )
     return rows
 
 
-def _require_listed(rows: Labelled, labels: str | None) -> None:
+def _require_listed(rows: Labelled, listed: Sequence[str]) -> None:
     """Refuse a label that `--labels` does not list.
 
     Raises:
         DataError: there is one.
     """
-    listed = [name.strip() for name in (labels or "").split(",") if name.strip()]
     for name, count in rows.counts().items():
         if listed and name not in listed:
             raise DataError(

@@ -89,34 +89,37 @@ def read_labels(
             written[split] = _count_labels(rows, column)
     problems.refuse()
     names = tuple(given) if given else _sorted(merged_names(list(written["train"])))
-    spellings = other_spellings({label for counts in written.values() for label in counts}, names)
-    counts: dict[str, Counter[str]] = {split: Counter() for split in written}
-    for split, found in written.items():
-        for label, count in found.items():
-            counts[split][spellings.get(label, label)] += count
-    problems.found += _label_problems(parts, column, names, given is not None, counts)
-    problems.refuse()
     numbers = {name: number for number, name in enumerate(names)}
-    return names, {**numbers, **{other: numbers[name] for other, name in spellings.items()}}
+    spellings = other_spellings(set().union(*written.values()), names)
+    numbers |= {other: numbers[name] for other, name in spellings.items()}
+    problems.found += _label_problems(parts, column, names, given is not None, written, numbers)
+    problems.refuse()
+    return names, numbers
 
 
 def _label_problems(
-    parts: Mapping[str, Rows], column: str, names: Sequence[str], given: bool, counts: Mapping[str, Counter[str]]
+    parts: Mapping[str, Rows],
+    column: str,
+    names: Sequence[str],
+    given: bool,
+    written: Mapping[str, Counter[str]],
+    numbers: Mapping[str, int],
 ) -> Iterator[Problem]:
     """What is wrong with labels, each with its split.
 
     Args:
         given: whether the study lists the names.
-        counts: how often each label occurs in each split.
+        written: how often each label occurs in each split.
+        numbers: of the classes, in every spelling.
     """
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         yield "labels", f"{one_of(twice)} is given twice; each label is one class."
     known = f"those {'given' if given else 'of the training split'}: {one_of(names, LABELS_SHOWN)}"
     advice = "" if given else " Add training examples, merge it with another class, or remove these rows."
-    for split, found in counts.items():
+    for split, found in written.items():
         where = parts[split].where
-        if others := {label: count for label, count in found.items() if label not in names}:
+        if others := {label: count for label, count in found.items() if label not in numbers}:
             listed = one_of((f"'{name}' ({plural(count, 'row')})" for name, count in others.items()), LABELS_SHOWN)
             hint = nearest(next(iter(others)), names)
             yield split, f"{where}: label {listed} in the {split} split, but not among {known}.{hint}{advice}"
@@ -130,7 +133,8 @@ def _label_problems(
             f"{where}: column '{column}' has labels of several types, numbers and texts, such as {types}. Write them alike, or "
             "list them all under `labels`.",
         )
-    if unused := [name for name in names if name not in counts["train"]]:
+    used = {numbers.get(label) for label in written["train"]}
+    if unused := [name for name in names if numbers[name] not in used]:
         listed = one_of(unused, LABELS_SHOWN)
         yield (
             "train",

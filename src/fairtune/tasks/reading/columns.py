@@ -26,19 +26,12 @@ def check_columns(where: object, found: Sequence[str], wanted: Sequence[str]) ->
         raise DataError(f"{where}: no column {asked}; columns: {names}.{hint}")
 
 
-def choose_columns(
-    where: object, found: Sequence[str], wanted: Sequence[str] | None, take_first: bool = False
-) -> Sequence[str]:
-    """The columns to read, of those that were found: the wanted ones, or all.
-
-    Args:
-        take_first: whether of a wanted column that is there twice the first is taken, as tasks always did in CSV and TSV.
-    """
-    chosen = found
+def choose_columns(where: object, found: Sequence[str], wanted: Sequence[str] | None) -> Sequence[str]:
+    """The columns to read, each of which is there once: the wanted ones, or all."""
     if wanted is not None:
         check_columns(where, found, wanted)
-        chosen = wanted if take_first else [name for name in found if name in wanted]
-    twice = [name for name, times in Counter(chosen).items() if times > 1]
+    chosen = found if wanted is None else wanted
+    twice = [name for name, times in Counter(found).items() if times > 1 and name in chosen]
     if twice:
         raise DataError(f"{where}: column '{twice[0]}' is there more than once; give each column a name of its own.")
-    return found if wanted is None else wanted
+    return chosen

@@ -230,9 +230,8 @@ class RowReader:
                     data_of = data[first : first + size] if isinstance(data, list) else data.slice(first, size)
                     yield RowBatch(self.where, numbers[first : first + size], data_of)
                     first, most = first + size, min(2 * most, MOST_ROWS)
-        if (
-            empty and self._columns is None
-        ):  # a shard may be empty, so all of them are looked at where columns are named
+        # of named columns there may be several shards, and one of them may be empty
+        if empty and self._columns is None:
             raise DataError(f"{self.where}: there are no rows.")
 
     def _parts(self) -> Iterator[Part]:

@@ -58,7 +58,7 @@ class DelimitedTable:
         if header[0] in BLANK:
             raise DataError(f"{where}: line 1 is blank; it must name the columns.")
         self._header = _cells(header[0], self.delimiter)[0]
-        self._chosen = choose_columns(where, self._header, columns, take_first=True)
+        self._chosen = choose_columns(where, self._header, columns)
         self._lines, self._text = _line_ends(header[0]), text[header.end() :]
 
     def __iter__(self) -> Iterator[tuple[Sequence[int], Any]]:
