@@ -46,6 +46,7 @@ def test_crossover_reverses_the_arms_from_seed_to_seed(source: dict[str, Any]) -
     assert [run.seed for run in made.runs] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert [run.position for run in made.runs] == list(range(9))
     assert [run.block for run in made.runs] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert [run.arm for run in plan(source, "seeds=[9, 5]").runs][3:] == ["oelm", "fast", "baseline"], "by its place"
 
 
 def test_sequential_goes_arm_by_arm(source: dict[str, Any]) -> None:

@@ -66,6 +66,7 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
             ["found 'never'", "a whole number from 1 to 1,000,000,000, or `epoch`"],
         ),
         ("train: {evaluate: 0}", "train.evaluate", ["found 0", "a whole number from 1 to 1,000,000,000, or `epoch`"]),
+        ("dedupe: on", "dedupe", ["found 'on'; allowed: true or false. Take out"]),
         ("order: rand", "order", ["crossover, sequential or random", "Did you mean 'random'?"]),
         ("compare: {to: baselin}", "compare.to", ["no arm is called 'baselin'", "Did you mean 'baseline'?"]),
         ("compare: {margin: -1}", "compare.margin", ["found -1", "a share such as 1.5%"]),

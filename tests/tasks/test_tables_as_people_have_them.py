@@ -80,13 +80,14 @@ def test_an_old_encoding_is_refused_with_what_it_would_read_and_then_read_as_tol
 
 def test_a_wrong_encoding_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path, table().encode())
-    for name, hint in (("windows-1259", "Did you mean 'windows_125"), ("hex", "")):
+    for name, hint in (("windows-1259", "Did you mean 'windows_125"), ("hex", "cp1252\\.$")):
         with pytest.raises(FairtuneError, match=rf"unknown encoding '{name}'.*{hint}"):
             RowReader(str(file), encoding=name)
         with pytest.raises(ValueError, match="unknown encoding"):
             as_task(file, encoding=name)
-    with pytest.raises(DataError, match=r"not encoded as was said .*name another encoding, or save it as UTF-8"):
-        list(RowReader(str(write(tmp_path, b"text,label\n\x81\x8d,a\n", "e.csv")), encoding="windows-1252"))
+    for name in ("windows-1252", "utf-16"):  # which needs a mark at the beginning
+        with pytest.raises(DataError, match=r"not encoded as was said .*name another encoding, or save it as UTF-8"):
+            list(RowReader(str(write(tmp_path, b"text,label\n\x81\x8d,a\n", "e.csv")), encoding=name))
     found = as_task(write(tmp_path, table().encode("utf-16-le"), "f.csv"), encoding="utf-16-le")
     assert found.labels == ("gut", "schlecht")
 

@@ -22,7 +22,7 @@ def codec_of(name: str) -> str:
     try:
         "".encode(spelt)
     except (LookupError, ValueError):
-        hint = nearest(spelt, aliases)
+        hint = nearest(spelt, [alias for alias in aliases if alias != spelt])  # hex has a codec, though not for text
         raise FairtuneError(
             f"unknown encoding '{name}'; allowed: those of Python, such as utf-16 or cp1252.{hint}"
         ) from None

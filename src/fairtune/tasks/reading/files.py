@@ -121,9 +121,9 @@ def _blocks(where: Path | str, read: Callable[[int], bytes], encoding: str, piec
     while True:
         try:
             text = decoder.decode(piece, final=not piece)
-        except UnicodeDecodeError as error:
-            if encoding != UTF8:
-                wrong = f"not encoded as was said ({error.reason}); name another encoding, or save it as UTF-8."
+        except UnicodeError as error:
+            if encoding != UTF8 or not isinstance(error, UnicodeDecodeError):
+                wrong = f"not encoded as was said ({error}); name another encoding, or save it as UTF-8."
                 raise DataError(f"{where}: {wrong}") from None
             yield error.object[: error.start].decode(encoding)
             before = last.encode() + error.object[: error.start]
