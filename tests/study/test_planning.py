@@ -192,6 +192,11 @@ OBSERVER = {"bpsom": {"grid": 5, "alpha": 0, "prune": None}}
             {"look": "plain", "som": "look", "plain": None},
         ),
         ({"a": {"methods": ["fgm"]}, "b": {"methods": ["pgd"]}}, "a", {"a": None, "b": None}),
+        (
+            {"a": {"methods": ["fgm"]}, "b": {"methods": ["pgd"]}, "plain": {"methods": []}},
+            "a",
+            {"a": "plain", "b": None, "plain": None},
+        ),
     ],
 )
 def test_the_plan_decides_each_arms_control_and_the_audit_says_the_same(
