@@ -67,6 +67,7 @@ def test_bad_seeds_are_refused(write: Any, given: str) -> None:
         ),
         ("train: {evaluate: 0}", "train.evaluate", ["found 0", "a whole number from 1 to 1,000,000,000, or `epoch`"]),
         ("dedupe: on", "dedupe", ["found 'on'; allowed: true or false. Take out"]),
+        ("notes: ['']", "notes[0]", ["found ''; allowed: a text."]),
         ("order: rand", "order", ["crossover, sequential or random", "Did you mean 'random'?"]),
         ("compare: {to: baselin}", "compare.to", ["no arm is called 'baselin'", "Did you mean 'baseline'?"]),
         ("compare: {margin: -1}", "compare.margin", ["found -1", "a share such as 1.5%"]),
@@ -122,6 +123,7 @@ def test_a_wrong_value_is_reported_with_line_what_was_found_and_what_is_allowed(
     assert list(found) == [path]
     where, message = found[path]
     assert where == f"{file}:6"
+    assert "Did you mean ''?" not in message
     for word in words:
         assert word in message
 

@@ -127,7 +127,7 @@ class Claim(Section):
             found = f"this one has {' and '.join(said) or 'none'}"
             raise ValueError(f"a claim makes one statement, by one of {', '.join(STATEMENTS)}; {found}")
         if self.rank is not None and (self.arm is not None or len(set(self.rank)) != len(self.rank)):
-            raise ValueError("rank: it names each arm once, the best first, and leaves no `arm` to say")
+            raise ValueError("rank: name each arm once, the best first, and remove `arm`")
         if self.rank is None and self.arm is None:
             raise ValueError("arm: say of which arm")
         if self.arm is not None and self.arm in (self.other, self.than, self.steadier_than):

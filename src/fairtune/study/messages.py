@@ -94,7 +94,7 @@ def _message(path: Path, error: ErrorDetails, schema: Fragment) -> str:
         return f"is empty; at least one is needed. {help}".strip()
     if error["loc"] and error["loc"][-1] == "[key]":
         return f"found {shown(path[-1])}; allowed: {NAME_RULE}."
-    words = [value for one in options(fragment) for value in (*one.get("enum", ()), one.get("const", ""))]
-    hint = nearest(found, words) if isinstance(found, str) else ""
+    words = [value for one in options(fragment) for value in (*one.get("enum", ()), one.get("const"))]
+    hint = nearest(found, [value for value in words if value]) if isinstance(found, str) else ""
     allowed = allowed_text(fragment) if fragment else error["msg"]
     return f"found {shown(found)}; allowed: {allowed}.{hint} {help}".strip()
