@@ -231,7 +231,7 @@ def test_a_label_seen_only_in_test_is_refused(tmp_path: Path) -> None:
         load(train, validation=str(train), test=str(test))
     assert str(caught.value).startswith(str(test))
     assert "label 'c' (1 row) in the test split" in str(caught.value)
-    with pytest.raises(DataError, match=r"no training example has the label c; add some"):
+    with pytest.raises(DataError, match=r"no training example has the label c; add some, or take it out of `labels`"):
         load(train, validation=str(train), test=str(test), labels=["a", "b", "c"])
 
 

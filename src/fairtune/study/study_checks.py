@@ -207,7 +207,7 @@ def _space_problem(name: str, values: Values | Range, kind: str, used: Mapping[s
             with_fields(used[method], {field: value}) if method else Train.model_validate({name: value})
         except (ValidationError, PydanticCustomError) as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.message()
-            return f"found {shown(value)}, which this field does not take: {reason}"
+            return f"found {shown(value)}, which this field does not take. {reason}"
     return ""
 
 

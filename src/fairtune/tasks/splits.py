@@ -136,10 +136,7 @@ def _label_problems(
     used = {numbers.get(label) for label in written["train"]}
     if unused := [name for name in names if numbers[name] not in used]:
         listed = one_of(unused, LABELS_SHOWN)
-        yield (
-            "train",
-            f"{where}: no training example has the label {listed}; add some, or remove the rows that have it.",
-        )
+        yield "train", f"{where}: no training example has the label {listed}; add some, or take it out of `labels`."
     if len(names) < 2:
         yield "train", f"{where}: column '{column}' has one class only ('{names[0]}'); two or more are needed."
 
