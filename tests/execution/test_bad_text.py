@@ -176,8 +176,10 @@ def test_blocks_longer_than_the_context_of_a_preset(study: dict[str, Any], tmp_p
     study |= {"model": {"preset": "gpt-mini", "context": 16}, "tokenizer": {"train": 300}}
     study["train"]["max_length"] = 8
     study["arms"] = {"arm": {}, "long": {"max_length": 32, "lr": 1e-3}}
-    said = refused(study, tmp_path)
-    assert "arm 'long': max_length is 32, but model 'gpt-mini(vocab_size=299, context=16)' has 16" in said
+    said = refused(study, tmp_path, "validate")
+    assert "arms.long.max_length: 32 tokens are more than the 16 positions of the model" in said
+    study["arms"], study["train"]["max_length"] = {"arm": {}}, 32
+    assert "train.max_length: 32 tokens" in refused_at(study, tmp_path, "max_length:")
 
 
 @pytest.mark.parametrize(

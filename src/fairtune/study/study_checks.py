@@ -98,15 +98,23 @@ def _of_other_kind(metric: str | None, kind: str) -> str:
 
 
 def _preset(study: Study) -> Iterator[Fault]:
-    """A preset that is not known, or that has no tokenizer."""
+    """A preset that is not known, that has no tokenizer, or that is too short: no text has to be read to see that."""
     try:
         preset = parse_preset(study.model)
     except ModelError as error:
         place = ("model",) if isinstance(study.model, str) else ("model", "preset")
         yield place, str(error).removeprefix("model: ").removesuffix(".")
         return
-    if preset is not None and study.tokenizer is None:
+    if preset is None:
+        return
+    if study.tokenizer is None:
         yield ("model",), NO_TOKENIZER
+    stated: dict[Path, Any] = {("train",): study.train, **{("arms", arm): own for arm, own in study.arms.items()}}
+    for path, own in stated.items():
+        length = own.max_length if "max_length" in own.model_fields_set else None
+        if isinstance(length, int) and length > preset["context"]:
+            reason = f"{length} tokens are more than the {preset['context']} positions of the model"
+            yield (*path, "max_length"), f"{reason}; lower it, or set the preset's `context`"
 
 
 def _claim_problems(study: Study, claim: Claim, kind: str | None) -> Iterator[Fault]:
