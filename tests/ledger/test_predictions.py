@@ -74,3 +74,12 @@ def test_missing_and_damaged_files(tmp_path: Path, damage: str) -> None:
     with pytest.raises(LedgerError, match=r"e\.parquet: the examples cannot be read .*; run the study again"):
         read_examples(kept, "test")
     assert about_examples(kept) is None
+
+
+def test_damage_to_the_name_of_a_column_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "e.parquet"
+    write_examples(file, AboutExamples("k", {}), {"test": ONE})
+    file.write_bytes(file.read_bytes().replace(b"\x04pair", b"\x04pajr"))
+    with pytest.raises(LedgerError, match=r"e\.parquet: the examples cannot be read"):
+        read_examples(file, "test")
+    assert about_examples(file) is None
