@@ -24,11 +24,7 @@ _JUDGED = mirror_file(TITLES.data, "citeseerx")
 def titles() -> Task:
     """Made titles train and select, the mirror's judged ones are reported; none that is reported is trained on."""
     if reason := missing():
-        raise DataError(
-            f"task '{NAME}': no data. {reason}. Add them; or make a training set of your own titles with "
-            "`fairtune data make-titles OUT --from FILE` and give your files: `task:` with `train`, `test`, `text: title` and "
-            "`label: label`."
-        )
+        raise DataError(f"task '{NAME}': {reason}.")
     judged, *correct = _files()
 
     def make(aside: Path) -> Task:
@@ -54,8 +50,12 @@ def made_titles() -> list[MadeTitle]:
 
 def missing() -> str:
     """What stands in the way of this task here."""
-    found = f"{MIRROR} names no folder with {_JUDGED} and at least one file of correct titles next to it"
-    return "" if _files() else found
+    if _files():
+        return ""
+    return (
+        f"{MIRROR} names no folder with {_JUDGED} and at least one file of correct titles next to it; add them, or make a training "
+        "set of your own titles with `fairtune data make-titles OUT --from FILE` and name its files under `task:`"
+    )
 
 
 def _files() -> list[Path]:
