@@ -58,5 +58,7 @@ def test_without_its_files_the_ways_out_are_named(mirror: Path, absent: str, mon
         monkeypatch.delenv("FAIRTUNE_MIRROR")
     else:
         (mirror / "titles" / ("citeseerx.jsonl.gz" if absent == "judged" else "some_source.jsonl.gz")).unlink()
-    with pytest.raises(DataError, match=r"names no folder with titles/citeseerx\.jsonl\.gz.*make-titles OUT --from FILE"):
+    with pytest.raises(
+        DataError, match=r"names no folder with titles/citeseerx\.jsonl\.gz.*make-titles OUT --from FILE"
+    ):
         load_task("titles")
