@@ -34,9 +34,7 @@ def by_hash(rows: Rows, text: Sequence[str], shares: Mapping[str, float]) -> dic
     """Split rows by a hash of their text: fixed for ever, and equal texts always fall on the same side."""
     if not shares:
         return {"train": rows}
-    numbers = np.concatenate(
-        [place_hashes([column.to_pylist() for column in batch.columns]) for batch in rows.arrow(text)]
-    )
+    numbers = np.concatenate([place_hashes(batch.columns) for batch in rows.arrow(text)])
     left, parts = np.ones(len(numbers), dtype=np.bool_), {"train": numbers[:0]}
     for name, share in shares.items():
         parts[name] = np.flatnonzero(left & (numbers < share))

@@ -9,6 +9,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -223,13 +224,17 @@ def is_prepared(parts: Any) -> bool:
 
 
 def _build(folder: Path, make: Callable[[Path], Task]) -> None:
-    with tempfile.TemporaryDirectory(dir=folder) as aside:
+    def write(name: str) -> None:
+        write_batches(folder / f"{name}.arrow", task.splits[name].table.to_batches(max_chunksize=BATCH))
+
+    with tempfile.TemporaryDirectory(dir=folder) as aside, ThreadPoolExecutor() as pool:
         task = make(Path(aside))
-        for name in SPLITS:
-            write_batches(folder / f"{name}.arrow", task.splits[name].table.to_batches(max_chunksize=BATCH))
-        facts = {field: getattr(task, field) for field in FACTS}
-        splits = {name: task.splits[name].identity for name in SPLITS}
-    write_json(folder / "task.json", {**facts, "known": task.fingerprint, "splits": splits})
+        written = pool.map(write, SPLITS)  # while the splits are hashed
+        hashed = pool.map(lambda name: task.splits[name].identity, SPLITS)
+        facts = {**{field: getattr(task, field) for field in FACTS}, "known": task.fingerprint}
+        splits = dict(zip(SPLITS, hashed, strict=True))
+        list(written)
+    write_json(folder / "task.json", {**facts, "splits": splits})
 
 
 def _open(folder: Path) -> Task:

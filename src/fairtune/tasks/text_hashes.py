@@ -17,7 +17,11 @@ PAIR_SEPARATOR = "\2"
 """Stands between the two texts of a pair."""
 _digits_apart, _not_between_digits = re.compile(r"\d \d"), re.compile(r"(?<!\d) | (?!\d)")
 _lower = bytes(range(256)).lower()
+_ends = " \t\n\r\v\f\x1c\x1d\x1e\x1f"
+"""What Python strips of ASCII."""
 _no_words = bytes(code for code in range(128) if not chr(code).isalnum())
+_words_apart = bytes.maketrans(_no_words, b" " * len(_no_words))
+_more_to_part = re.compile(r"[^\w\x00-\x7f]")
 
 
 class _Words(dict[int, str]):
@@ -39,15 +43,34 @@ def unit_hash(text: str) -> float:
 
 def unit_hashes(texts: Iterable[str]) -> npt.NDArray[np.float64]:
     """The number in [0, 1) of each text."""
-    digests = b"".join([hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8] for text in texts])
+    return _units(text.encode("utf-8", "surrogatepass") for text in texts)
+
+
+def _units(texts: Iterable[bytes]) -> npt.NDArray[np.float64]:
+    digests = b"".join([hashlib.sha256(text).digest()[:8] for text in texts])
     # A division by a power of two is exact, so that the only rounding is that of 64 bits to a float, as Python does it.
     return np.frombuffer(digests, dtype=">u8").astype(np.float64) / 2.0**64
 
 
-def place_hashes(columns: Sequence[Sequence[str | None]]) -> npt.NDArray[np.float64]:
-    """The number of each example that decides its split: the same whatever the case and the spaces around its texts."""
-    alike = [[(text or "").strip().lower() for text in column] for column in columns]
-    return unit_hashes(alike[0] if len(alike) == 1 else map(PAIR_SEPARATOR.join, zip(*alike, strict=True)))
+def place_hashes(columns: Sequence[Any]) -> npt.NDArray[np.float64]:
+    """The number of each example that decides its split: the same whatever the case and the spaces around its texts.
+
+    Args:
+        columns: Arrow's arrays of the texts; one that is missing is as an empty one.
+    """
+    return _units(_joined([_alike(column) for column in columns]))
+
+
+def _alike(column: Any) -> list[bytes]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pc.fill_null(column.cast(pa.large_string()), "")
+    found: list[bytes] = pc.ascii_trim(pc.ascii_lower(texts), _ends).cast(pa.large_binary()).to_pylist()
+    others = pc.invert(pc.string_is_ascii(texts))
+    for row, text in zip(pc.indices_nonzero(others).to_pylist(), texts.filter(others).to_pylist(), strict=True):
+        found[row] = text.strip().lower().encode()
+    return found
 
 
 def normal_form(text: str) -> str:
@@ -55,7 +78,8 @@ def normal_form(text: str) -> str:
 
     `don't` and a tokenizer's `do n't` are the same, and so are `3-2` and `3:2`; but 32 is not, so digits stay apart.
     """
-    words = " ".join(unicodedata.normalize("NFKC", text).casefold().translate(_words).split())
+    folded = unicodedata.normalize("NFKC", text).casefold().encode().translate(_words_apart).decode()
+    words = " ".join((folded.translate(_words) if _more_to_part.search(folded) else folded).split())
     joined = _not_between_digits.sub("", words) if _digits_apart.search(words) else words.replace(" ", "")
     return joined or text.strip()
 
@@ -85,5 +109,9 @@ def _normal_forms(column: Any, encoded: list[bytes]) -> list[bytes]:
 
 
 def _digests(columns: Sequence[Sequence[bytes]]) -> Hashes:
-    examples = columns[0] if len(columns) == 1 else map(PAIR_SEPARATOR.encode().join, zip(*columns, strict=True))
-    return np.fromiter(map(xxhash.xxh3_64_intdigest, examples), np.uint64, len(columns[0]))
+    return np.fromiter(map(xxhash.xxh3_64_intdigest, _joined(columns)), np.uint64, len(columns[0]))
+
+
+def _joined(columns: Sequence[Sequence[bytes]]) -> Iterable[bytes]:
+    """Each example's text, or the two of a pair as one."""
+    return columns[0] if len(columns) == 1 else map(PAIR_SEPARATOR.encode().join, zip(*columns, strict=True))
