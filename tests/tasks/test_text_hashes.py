@@ -29,6 +29,8 @@ def test_hashes_of_many_texts_are_those_of_each() -> None:
 
 
 def test_case_and_outer_spaces_do_not_decide_what_is_held_out() -> None:
-    first, second = ["  Ein Größtes\u00a0", "b"], ["İ", "C "]
-    assert place_hashes([first]).tolist() == unit_hashes(["ein größtes", "b"]).tolist()
-    assert place_hashes([first, second]).tolist() == unit_hashes(["ein größtes\2i̇", "b\2c"]).tolist()
+    first = ["  Ein Größtes\u00a0", "b", None, *("\x1c\v B" + chr(code) for code in range(300))]
+    alike = ["ein größtes", "b", "", *(f"b{chr(code)}".lower().rstrip() for code in range(300))]
+    column = pa.array(first)
+    assert place_hashes([column]).tolist() == unit_hashes(alike).tolist()
+    assert place_hashes([column, column]).tolist() == unit_hashes(f"{one}\2{one}" for one in alike).tolist()
