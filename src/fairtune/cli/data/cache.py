@@ -10,7 +10,7 @@ from rich.text import Text
 
 from fairtune.cli.command import AsJson, console, print_json, report_errors
 from fairtune.core.cache import AREAS, VARIABLE, cache_folder, clear, contents
-from fairtune.core.numbers import size_text
+from fairtune.core.numbers import plural, size_text
 
 Clear = Annotated[bool, typer.Option("--clear", help="Remove every entry that no process is building now.")]
 
@@ -24,9 +24,8 @@ def cache(clear_it: Clear = False, as_json: AsJson = False) -> None:
         if as_json:
             print_json({"cache": str(folder), "removed": asdict(gone)})
             return
-        console().print(
-            Text(f"{folder}: {gone.entries:,} entries removed, {size_text(gone.size)} freed."), soft_wrap=True
-        )
+        removed = plural(gone.entries, "entry", "entries")
+        console().print(Text(f"{folder}: {removed} removed, {size_text(gone.size)} freed."), soft_wrap=True)
         return
     areas = contents()
     if as_json:
@@ -35,7 +34,7 @@ def cache(clear_it: Clear = False, as_json: AsJson = False) -> None:
     total = size_text(sum(area.size for area in areas.values()))
     console().print(Text(f"{folder}: {total if areas else 'empty'}"), soft_wrap=True)
     for name, area in areas.items():
-        line = f"{name:<10}{area.entries:>8,} entries {size_text(area.size):>9}  {AREAS[name]}"
+        line = f"{name:<10}{plural(area.entries, 'entry', 'entries'):>16} {size_text(area.size):>9}  {AREAS[name]}"
         console().print(Text(line), soft_wrap=True)
     if areas:
         console().print(f"`fairtune data cache --clear` takes it away; {VARIABLE} moves it.")
